@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bench.bamboo_material import AUTHOR, LOG, TwoEnds, made_log
 from bench.harness import BenchSettings, Ratio, interleaved_rates
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import SIGNATURE_SIZE, verify_all
 
@@ -114,7 +114,7 @@ def _growth(log: Log, repeats: int) -> Ratio:
 
 def _open_requests(count: int) -> Ratio:
     """Open live requests for as many logs, all confirmed, and measure the memory of both ends."""
-    two = TwoEnds(PeerSettings(credit=count))
+    two = TwoEnds(BambooSettings(credit=count))
     two.talk()
     tracemalloc.start()
     for log_id in range(count):

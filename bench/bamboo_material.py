@@ -8,10 +8,10 @@ from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_models.bamboo.entry import decode_entry, lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YASMF
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Connection
-from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.connection import BambooConnection
+from culm_models.bamboo_p2p.memory_store import MemoryBambooStore
 from culm_models.bamboo_p2p.peer import Peer
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 
@@ -40,12 +40,12 @@ def made_log(count: int, payload_bytes: int) -> list[tuple[HeldEntry, bytes]]:
 class TwoEnds:
     """Two ends with stores in memory; the first one is proactive."""
 
-    def __init__(self, settings: PeerSettings | None = None) -> None:
+    def __init__(self, settings: BambooSettings | None = None) -> None:
         self.peers = [
-            Peer(MemoryStore(YASMF), settings or PeerSettings(), verify_signatures=verify_in_threads)
+            Peer(MemoryBambooStore(YASMF), settings or BambooSettings(), verify_signatures=verify_in_threads)
             for _ in range(2)
         ]
-        self.ends: list[Connection] = [
+        self.ends: list[BambooConnection] = [
             peer.connect("other", is_proactive=index == 0, now_ms=0) for index, peer in enumerate(self.peers)
         ]
         self.data_bytes = 0

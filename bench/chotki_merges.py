@@ -10,7 +10,7 @@ import numpy as np
 from bench.harness import BenchSettings, Ratio, best_rate, interleaved_rates
 from culm_models.chotki.rdx import merge, write_vector
 from culm_models.chotki.rdx.batch import merge_fields
-from culm_models.chotki.rdx.column import Column
+from culm_models.chotki.rdx.column import BytesColumn
 from culm_models.chotki.rdx.first import write_element, write_first, write_stamp
 from culm_models.chotki.tlv import record
 from culm_models.chotki.zip import pack_float, pack_int
@@ -29,9 +29,9 @@ def run(settings: BenchSettings) -> list[Ratio]:
     for letter, (stored, received) in _CASES.items():
         source = random.Random(letter)
         values = [make(source) for _ in range(fields) for make in (stored, received)]
-        column, first = Column.of(values), np.arange(0, 2 * fields, 2)
+        column, first = BytesColumn.of(values), np.arange(0, 2 * fields, 2)
 
-        def many(letter: str = letter, column: Column = column, first: np.ndarray = first) -> int:
+        def many(letter: str = letter, column: BytesColumn = column, first: np.ndarray = first) -> int:
             return len(merge_fields(letter, column, first))
 
         def alone(letter: str = letter, values: list[bytes] = values) -> int:

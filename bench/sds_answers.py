@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 
 from bench.harness import BenchSettings, Ratio, say
-from culm_models.sds.events import Event
+from culm_models.sds.events import SdsEvent
 from culm_models.sds.settings import SdsSettings
 from culm_models.testing.sds.network import SdsNetwork
 
@@ -70,7 +70,7 @@ def measure(size: int, loss: float, count: int, *, soon: bool) -> Answers:
     sent_ms: dict[str, int] = {}
     waited_ms: dict[str, int] = {}
 
-    def note(_: int, event: Event) -> None:
+    def note(_: int, event: SdsEvent) -> None:
         if event.kind == "acknowledged" and event.message_id in sent_ms:
             waited_ms[event.message_id] = channel.now_ms - sent_ms[event.message_id]
 

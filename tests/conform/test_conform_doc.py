@@ -17,9 +17,9 @@ from culm_models.conform.dispatch import OPERATIONS
 from culm_models.conform.p2panda.messages import MESSAGES
 from culm_models.conform.sds.settings import ALIASES
 from culm_models.errors import CulmError
-from culm_models.p2panda.events import Event
+from culm_models.p2panda.events import PeerEvent
 from culm_models.p2panda.wire.codec import DECODERS
-from culm_models.sds.events import Event as ChannelEvent
+from culm_models.sds.events import SdsEvent
 
 DOC = (Path(__file__).parents[2] / "docs" / "conform.md").read_text()
 PACKAGES = (
@@ -63,7 +63,7 @@ def test_messages() -> None:
 
 
 def test_events() -> None:
-    assert rows("Events") == {kind.kind for kind in Event.__subclasses__()}
+    assert rows("Events") == {kind.kind for kind in PeerEvent.__subclasses__()}
 
 
 def test_codes() -> None:
@@ -97,7 +97,7 @@ def test_events_of_sds_with_their_fields() -> None:
     rows = dict(
         line[2:-2].split(" | ", 1) for line in part_of("SDS channels").splitlines() if line[:3] == "| `"
     )
-    events = [event for event in ChannelEvent.__subclasses__() if "kind" in vars(event)]
+    events = [event for event in SdsEvent.__subclasses__() if "kind" in vars(event)]
     assert set(rows) == {f"`{event.kind}`" for event in events}
     for event in events:
         for name in {field.name for field in fields(event)} - {"message_id", "participant_id"}:

@@ -150,7 +150,7 @@ async def test_values_of_every_type_go_both_ways_by_diff_and_live(compat: Compat
     ours = ReplicaPeer(Replica(0xA, name="ours", compat=compat))
     refusals: list[events.SessionEvent] = []
     ours.listeners.append(
-        lambda _, event: refusals.append(event) if isinstance(event, events.Refused) else None
+        lambda _, event: refusals.append(event) if isinstance(event, events.SessionRefused) else None
     )
     values = [(letter, parse_text(letter, text, compat=compat)) for letter, text in TEXTS.items()]
     class_body = write_class([ClassField(place, one, one) for place, one in enumerate(TEXTS, 1)])

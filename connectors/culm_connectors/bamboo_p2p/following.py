@@ -23,7 +23,7 @@ from culm_connectors.bamboo_p2p.policy.sources import Sighting, SourcePlan, Sour
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.fair_turns import FairWorker
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
@@ -222,7 +222,7 @@ def _ask_once(interest: FollowedLog, *, is_told: bool) -> Ask:
     return lambda _: [] if interest.direction is Direction.PULL else offers(interest)
 
 
-def _pulls(connection: Connection, interest: FollowedLog) -> list[Request]:
+def _pulls(connection: BambooConnection, interest: FollowedLog) -> list[Request]:
     """Return the own requests for the log of an interest that neither end has cancelled."""
     return [
         request
@@ -231,7 +231,7 @@ def _pulls(connection: Connection, interest: FollowedLog) -> list[Request]:
     ]
 
 
-def _end(connection: Connection, requests: Iterable[Request]) -> None:
+def _end(connection: BambooConnection, requests: Iterable[Request]) -> None:
     """Cancel the pull requests among these. Their replacements are proposed after this."""
     for request in requests:
         if request.direction is Direction.PULL:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from culm_connectors.bamboo_p2p.session import BambooSession
 from culm_connectors.edge.fair_turns import FairWorker, caller_address
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Changes, Connection
+from culm_models.bamboo_p2p.connection import BambooConnection, Changes
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
 from culm_models.bamboo_p2p.events import BambooP2pEvent, SetupRead
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
@@ -88,7 +88,9 @@ class RemotePeer:
         """End the connection cleanly."""
         self.session.stop()
 
-    def effects_of(self, connection: Connection, events: list[BambooP2pEvent]) -> ConnectionEffects | None:
+    def effects_of(
+        self, connection: BambooConnection, events: list[BambooP2pEvent]
+    ) -> ConnectionEffects | None:
         """Return the effects of a step on the connection, or None. For the thread that works on the logs."""
         effects = ConnectionEffects(events, bool(connection.control_waiting), connection.data_is_due)
         # A waiting proposal waits for credit or for an answer.

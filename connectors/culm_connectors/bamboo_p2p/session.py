@@ -18,7 +18,7 @@ from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.edge.pump import Pump
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
 from culm_models.bymux import CONTROL, DATA
 
@@ -44,7 +44,7 @@ class BambooSession:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: BambooConnection,
         channels: TwoChannels,
         worker: FairWorker,
         settings: BambooPeerSettings,

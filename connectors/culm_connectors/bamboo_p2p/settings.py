@@ -8,7 +8,7 @@ from typing import Final
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.settings import TransportSettings
 from culm_connectors.transport.tcp.settings import TcpSettings
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 
 ALPNS: Final = {"yamf": "bamboo-p2p/2019-10", "yasmf": "bamboo-p2p/2019-10+yasmf"}
 """The application protocol over QUIC, by the flavour of hashes (R62)."""
@@ -18,7 +18,7 @@ ALPNS: Final = {"yamf": "bamboo-p2p/2019-10", "yasmf": "bamboo-p2p/2019-10+yasmf
 class BambooPeerSettings:
     """Limits of an embedded peer. Sizes in bytes, times in seconds."""
 
-    connection: PeerSettings = field(default_factory=PeerSettings)
+    connection: BambooSettings = field(default_factory=BambooSettings)
     transport: TransportSettings = field(default_factory=TransportSettings)
     tcp: TcpSettings = field(default_factory=TcpSettings)
     tls: TlsFiles = field(default_factory=TlsFiles)

@@ -65,7 +65,7 @@ class ReplicaConnection:
         self.number = number
         self.channel = channel
         self.budget = budget or ReplicaBudget(shared.settings, time.monotonic())
-        self.refusal: events.Refused | None = None
+        self.refusal: events.SessionRefused | None = None
         self.reason = ""
         self.is_lost = False
         """Whether the transport ended before the session did."""
@@ -314,7 +314,7 @@ class ReplicaConnection:
                     self._meet(peer)
                 case events.ByeReceived(reason=reason):
                     self.reason = reason
-                case events.Refused(code=code, message=message):
+                case events.SessionRefused(code=code, message=message):
                     self.refusal = event
                     self.reason = code
                     if code == RecordTooLarge.code:

@@ -36,7 +36,7 @@ from culm_connectors.transport.principal import Principal
 from culm_connectors.url import parse_url
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
-from culm_models.chotki.unique_values import Duplicate
+from culm_models.chotki.unique_values import DuplicateValue
 from culm_topics.catalogue.topics import spec
 from culm_topics.chotki.records import Bringer, PacketRecord, source_key, source_partition
 from culm_topics.kafka import admin
@@ -192,7 +192,7 @@ class ChotkiProtocol:
         self.driver.relay(packets)
 
     def _report_duplicates(
-        self, duplicates: Sequence[Duplicate], session: tuple[bytes, int] | None = None
+        self, duplicates: Sequence[DuplicateValue], session: tuple[bytes, int] | None = None
     ) -> None:
         edge, number = session or (b"", 0)
         connection = self.driver.connections.get(number) if edge == self._context.connector_id else None

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, Self
 from culm_connectors.dag.author import append_shards
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.bounds import Bounds
+from culm_models.dag.bounds import DagBounds
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.car.reader import V2_HEAD_SIZE, CarStream, find_payload
 from culm_models.dag.sharding import NO_ROOT, CutShard, blocks_in_order, cut_blocks
@@ -121,7 +121,9 @@ def _payload(source: Path, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
             on_bytes(len(piece))
 
 
-def _cut(roots: Sequence[Cid], blocks: BlockFile, missing: list[Cid], bounds: Bounds) -> Iterator[CutShard]:
+def _cut(
+    roots: Sequence[Cid], blocks: BlockFile, missing: list[Cid], bounds: DagBounds
+) -> Iterator[CutShard]:
     """Return the shards of each root that is not below an earlier root, and then of the remaining blocks."""
     seen: set[Cid] = set()
     for root in roots:

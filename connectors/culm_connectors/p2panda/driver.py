@@ -34,10 +34,10 @@ from culm_models.bamboo.checks import SoundEntry
 from culm_models.p2panda.events import (
     Duplicate,
     EntryAccepted,
-    Event,
+    EntryRejected,
     LinkFailed,
     Live,
-    Rejected,
+    PeerEvent,
     SessionDone,
     SessionFailed,
 )
@@ -207,7 +207,7 @@ class Driver:
         # The pump waits for it, and so runs before this goes on.
         await asyncio.sleep(0)
 
-    def _blame(self, event: Rejected | LinkFailed) -> None:
+    def _blame(self, event: EntryRejected | LinkFailed) -> None:
         """Disconnect a remote whose stream is broken, or of which too much was refused.
 
         What is the fault of an entry's author is not counted: whoever brings it can be honest.
@@ -288,7 +288,7 @@ class Driver:
                 if outgoing or outgoing.is_partial:
                     link.wake.set()
 
-    def _report(self, event: Event) -> None:
+    def _report(self, event: PeerEvent) -> None:
         self.metrics.count(event)
         if (link := self.links.open.get(event.remote)) is not None:
             if isinstance(event, EntryAccepted | Duplicate):
@@ -297,7 +297,7 @@ class Driver:
                 link.went_well |= not isinstance(event, SessionFailed)
                 self._shared.end_turn(link)
         self._observer.on_event(event)
-        if isinstance(event, Rejected | LinkFailed):
+        if isinstance(event, EntryRejected | LinkFailed):
             self._blame(event)
 
     async def _store_arrivals(self, batch: Sequence[Arrival]) -> None:

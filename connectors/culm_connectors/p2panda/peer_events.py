@@ -22,13 +22,13 @@ from culm_models.p2panda.events import (
     Announced,
     Duplicate,
     EntryAccepted,
-    Event,
+    EntryRejected,
     Heights,
     Ignored,
     LinkFailed,
     Live,
+    PeerEvent,
     Reconciled,
-    Rejected,
     SessionDone,
     SessionFailed,
     SessionStarted,
@@ -64,13 +64,13 @@ class DriverMetrics(SessionMetrics):
     ranges_held_back: int = 0
     """Parts of logs that remotes are missing and that are on their way into the store."""
 
-    def count(self, event: Event) -> None:
+    def count(self, event: PeerEvent) -> None:
         """Count an event of the protocol."""
         if isinstance(event, EntryAccepted):
             self.entries_accepted += 1
         elif isinstance(event, Duplicate):
             self.duplicates += 1
-        elif isinstance(event, Rejected | LinkFailed):
+        elif isinstance(event, EntryRejected | LinkFailed):
             self.rejects[event.code] += 1
         elif isinstance(event, Withheld):
             self.withheld_logs += 1
@@ -106,12 +106,12 @@ class PeerEvents:
     announcements: AnnouncementTopic
     wants_deliveries: bool = True
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: PeerEvent) -> None:
         """Pass on what concerns others."""
         if isinstance(event, Announced):
             self.announcements.announced(event)
             self.interest.want(event.remote, event.schema_ids, time.monotonic())
-        elif isinstance(event, Rejected):
+        elif isinstance(event, EntryRejected):
             self._rejected(event)
         elif isinstance(event, Withheld):
             self.publisher.withheld(event.code, event.message, event.entry)
@@ -120,7 +120,7 @@ class PeerEvents:
         elif isinstance(event, LinkFailed):
             self.publisher.refused(RefusedEntry(event.code, event.message, event.remote))
 
-    def _rejected(self, event: Rejected) -> None:
+    def _rejected(self, event: EntryRejected) -> None:
         refusal = RefusedEntry(event.code, event.message, event.remote, event.entry, event.operation)
         if not event.blameless:
             self.publisher.refused(refusal)

@@ -16,12 +16,12 @@ from culm_models.bamboo_p2p.data_channel.receiver import Receiver
 from culm_models.bamboo_p2p.data_channel.sender import Sender
 from culm_models.bamboo_p2p.errors import BambooP2pError, EvidenceBogus, LimitReached
 from culm_models.bamboo_p2p.events import BambooP2pEvent, ConnectionDropped, SetupRead
-from culm_models.bamboo_p2p.link import Link, VerifySignatures
+from culm_models.bamboo_p2p.link import ConnectionState, VerifySignatures
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.reactions import Reactions
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
-from culm_models.bamboo_p2p.settings import PAUSE_MS, PeerSettings
+from culm_models.bamboo_p2p.settings import PAUSE_MS, BambooSettings
 from culm_models.bamboo_p2p.store import BambooStore
 from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup, encode_setup
 from culm_models.bamboo_p2p.wire.messages import Adjust, Cancel, CancelCode
@@ -55,19 +55,19 @@ class Changes:
         return runs
 
 
-class Connection:
+class BambooConnection:
     """One end of a connection. `is_proactive`: this end opened it and therefore assigns the even ids."""
 
     def __init__(
         self,
         store: BambooStore,
-        settings: PeerSettings,
+        settings: BambooSettings,
         *,
         is_proactive: bool,
         now_ms: int,
         verify_signatures: VerifySignatures = verify_all,
     ) -> None:
-        self._link = Link(
+        self._link = ConnectionState(
             store, settings, parity=0 if is_proactive else 1, verify_signatures=verify_signatures
         )
         self._negotiation = Negotiation(self._link)

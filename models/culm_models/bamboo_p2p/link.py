@@ -11,7 +11,7 @@ from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified, ForkFou
 from culm_models.bamboo_p2p.requests.proposals import RefusedKey
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.requests.request_table import MetadataAtOther, RequestTable
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.messages import Cancel, ControlMessage, Setup
@@ -24,13 +24,13 @@ Returns their validity.
 """
 
 
-class Link:
+class ConnectionState:
     """The state of one connection. `parity` is that of the ids this end assigns: 0 proactive, 1 reactive."""
 
     def __init__(
         self,
         store: BambooStore,
-        settings: PeerSettings,
+        settings: BambooSettings,
         *,
         parity: int,
         verify_signatures: VerifySignatures = verify_all,

@@ -64,7 +64,7 @@ class _Log:
         self.fork: ForkProof | None = None
 
 
-class MemoryStore:
+class MemoryBambooStore:
     """A `BambooStore` in memory."""
 
     def __init__(self, flavour: HashFlavour) -> None:

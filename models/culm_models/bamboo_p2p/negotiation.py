@@ -20,7 +20,7 @@ from culm_models.bamboo_p2p.errors import (
     RequestInactive,
     Unanswered,
 )
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.requests.proposals import (
     RequestedRange,
     check_range,
@@ -52,7 +52,7 @@ _MAX_REFUSED: Final = 65_536
 class Negotiation:
     """Sends and reads control messages, and changes the requests of a link accordingly."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: ConnectionState) -> None:
         self._link = link
         self._next_id = link.parity
         self._order = 0

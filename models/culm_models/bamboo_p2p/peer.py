@@ -9,10 +9,10 @@ from culm_models.bamboo.checks import check_payload, check_signature
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import PayloadSizeError
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Changes, Connection
+from culm_models.bamboo_p2p.connection import BambooConnection, Changes
 from culm_models.bamboo_p2p.forks import fork_with_held
 from culm_models.bamboo_p2p.link import VerifySignatures
-from culm_models.bamboo_p2p.settings import Answers, PeerSettings
+from culm_models.bamboo_p2p.settings import Answers, BambooSettings
 from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 from culm_models.keys import verify_all
 
@@ -36,24 +36,24 @@ class Peer:
     def __init__(
         self,
         store: BambooStore,
-        settings: PeerSettings,
+        settings: BambooSettings,
         *,
         verify_signatures: VerifySignatures = verify_all,
     ) -> None:
         self.store = store
         self.settings = settings
         self._verify_signatures = verify_signatures
-        self.connections: dict[str, Connection] = {}
+        self.connections: dict[str, BambooConnection] = {}
 
     def connect(
         self, remote: str, *, is_proactive: bool, now_ms: int, answers: Answers | None = None
-    ) -> Connection:
+    ) -> BambooConnection:
         """Create a connection to a remote. An earlier connection with its name is dropped.
 
         `answers` replaces the policy of the settings.
         """
         settings = self.settings if answers is None else replace(self.settings, answers=answers)
-        connection = Connection(
+        connection = BambooConnection(
             self.store,
             settings,
             is_proactive=is_proactive,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from culm_models.bamboo_p2p.errors import CallRefused, NoCredit, RangeViolated, Unanswered
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
@@ -29,7 +29,7 @@ No proposal is repeated while as many cancelled requests wait for their last dat
 class Reactions:
     """Repeats own proposals after cancels, if that is useful."""
 
-    def __init__(self, link: Link, negotiation: Negotiation) -> None:
+    def __init__(self, link: ConnectionState, negotiation: Negotiation) -> None:
         self._link = link
         self._negotiation = negotiation
         self._due: deque[RequestedRange] = deque(maxlen=_MAX_WAITING)

@@ -83,7 +83,7 @@ def expects_none(log: LogKey, seq_num: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerSettings:
+class BambooSettings:
     """Settings of an end. Windows are in bytes; `credit` limits the open proposals of the other end.
 
     `answers` replaces `policy` if it depends on the proposal. An expected payload is not skipped as

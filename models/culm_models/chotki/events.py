@@ -9,7 +9,7 @@ from culm_models.chotki.ids import Id
 from culm_models.events import ReportedEvent
 
 
-class SessionState(StrEnum):
+class SyncState(StrEnum):
     """The states of a session, with the names of the specification (reference 4.0)."""
 
     HANDSHAKE = "SendHandshake"
@@ -30,7 +30,7 @@ class SessionEvent(ReportedEvent):
 class StateEntered(SessionEvent, kind="state"):
     """The session entered a state."""
 
-    state: SessionState
+    state: SyncState
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ByeReceived(SessionEvent, kind="bye"):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(SessionEvent, kind="refused"):
+class SessionRefused(SessionEvent, kind="refused"):
     """This end ended the session: it refused a record, or an expected record did not arrive.
 
     `record`: the refused record; empty if nothing arrived or the bytes are not a record.

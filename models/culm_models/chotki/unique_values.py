@@ -25,7 +25,7 @@ class Holder(NamedTuple):
     writer: int
 
 
-class Duplicate(NamedTuple):
+class DuplicateValue(NamedTuple):
     """A value that several objects of a class have in one field; ``value`` includes the stamp."""
 
     class_id: Id
@@ -69,7 +69,7 @@ class UniqueValues:
         self._fields[class_id] = before | offsets
         return True
 
-    def take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Duplicate | None:
+    def take(self, class_id: Id, field: Id, letter: str, value: bytes) -> DuplicateValue | None:
         """Index a field's current value. Returns the duplicate, once, if another object has the same value.
 
         ``field`` is the object's ID with the number of the field; fields that are not indexed are skipped.
@@ -92,12 +92,12 @@ class UniqueValues:
         if len(holders) == 1:
             return None
         self._shared[name] = (letter, value)
-        return Duplicate(class_id, field.off, letter, value, holders)
+        return DuplicateValue(class_id, field.off, letter, value, holders)
 
-    def duplicates(self) -> list[Duplicate]:
+    def duplicates(self) -> list[DuplicateValue]:
         """Return all values that several objects have now."""
         return [
-            Duplicate(name[0], name[1], letter, value, self._holders[name])
+            DuplicateValue(name[0], name[1], letter, value, self._holders[name])
             for name, (letter, value) in self._shared.items()
         ]
 

@@ -9,11 +9,11 @@ from culm_models.bamboo import hashes as yasmf
 from culm_models.bamboo.entry import Entry
 from culm_models.bamboo.hashes import FLAVOURS, YASMF
 from culm_models.conform.arguments import Arguments
-from culm_models.conform.forms import Record
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.forms import RecordForm
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.keys import KeyPair
 
-_ENTRY: Final = Record(Entry)
+_ENTRY: Final = RecordForm(Entry)
 
 
 def _varu64_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -59,18 +59,18 @@ def _entry_sign(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS = [
-    Operation("varu64.encode", "n", "bytes", _varu64_encode),
-    Operation("varu64.decode", "bytes", "n, used", _varu64_decode),
-    Operation("yasmf.hash", "bytes", "hash", _yasmf_hash),
-    Operation("bamboo.lipmaa", "n", "n", _lipmaa),
-    Operation(
+    ConformOperation("varu64.encode", "n", "bytes", _varu64_encode),
+    ConformOperation("varu64.decode", "bytes", "n, used", _varu64_decode),
+    ConformOperation("yasmf.hash", "bytes", "hash", _yasmf_hash),
+    ConformOperation("bamboo.lipmaa", "n", "n", _lipmaa),
+    ConformOperation(
         "bamboo.entry.decode",
         "entry, operation?, verify? (true), hash? (yasmf)",
         "public_key, log_id, seq_num, end_of_log, skiplink?, backlink?, payload_size, payload_hash, "
         "signature, hash",
         _entry_decode,
     ),
-    Operation(
+    ConformOperation(
         "bamboo.entry.sign",
         "private_key, log_id, seq_num, skiplink?, backlink?, operation, end_of_log?, hash? (yasmf)",
         "entry, hash",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from culm_models.conform import bamboo, bamboo_p2p, chotki, dag, p2panda, rbsr, sds
 from culm_models.conform.arguments import ArgumentError, Arguments, RequestError
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.errors import CulmError, ModelError
 
 # One line may hold a whole peer's entries in hex; longer lines are refused unread.
@@ -33,7 +33,7 @@ OPERATIONS: Final = (
     *chotki.OPERATIONS,
     *bamboo_p2p.OPERATIONS,
     *dag.OPERATIONS,
-    Operation("close", "name (of machines of any kind)", "", _close),
+    ConformOperation("close", "name (of machines of any kind)", "", _close),
 )
 """All operations, in the order of the documentation, one line per protocol."""
 

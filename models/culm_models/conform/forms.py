@@ -139,12 +139,12 @@ def form_of(annotation: Any, forms: Forms) -> Form:
         return words({item.value: item for item in annotation})
     if issubclass(annotation, IntEnum):
         return words({item.name.lower(): item for item in annotation})
-    record = Record(annotation, forms)
+    record = RecordForm(annotation, forms)
     return Form(lambda value, name: record.read(as_mapping(value, name)), record.show)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberForm:
     """Overrides for the member of one field. ``default``: the value if the member is left out.
 
     ``inline``: the shown members become members of the enclosing object.
@@ -156,11 +156,11 @@ class Member:
     inline: bool = False
 
 
-HIDDEN: Final = Member()
+HIDDEN: Final = MemberForm()
 """A field that is left out of its object; it is read as its default."""
 
 
-Members = Mapping[str, Member]
+Members = Mapping[str, MemberForm]
 """Members by field."""
 _NONE: Final[Members] = {}
 
@@ -170,7 +170,7 @@ class _Resolved:
 
     __slots__ = ("attribute", "default", "form", "inline", "name")
 
-    def __init__(self, field: Field[Any], annotation: Any, forms: Forms, member: Member) -> None:
+    def __init__(self, field: Field[Any], annotation: Any, forms: Forms, member: MemberForm) -> None:
         is_optional = NoneType in get_args(annotation)
         derived = member.form or form_of(annotation, forms)
         self.attribute = field.name
@@ -192,7 +192,7 @@ class _Resolved:
         return self.default
 
 
-class Record(Generic[T]):
+class RecordForm(Generic[T]):
     """The form of a dataclass: an object with a member for each of its fields, starting with ``first``."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Record(Generic[T]):
         self.kind: Callable[..., T] = kind
         hints = get_type_hints(kind)
         self._members = [
-            _Resolved(field, hints[field.name], forms, members.get(field.name, Member()))
+            _Resolved(field, hints[field.name], forms, members.get(field.name, MemberForm()))
             for field in sorted(fields(kind), key=lambda field: [*first, field.name].index(field.name))
             if members.get(field.name) is not HIDDEN
         ]
@@ -233,7 +233,7 @@ class Record(Generic[T]):
         return shown
 
 
-class Settings(Record[T]):
+class SettingsForm(RecordForm[T]):
     """The form of a machine's settings. Names may be in camel case, and without the unit of times."""
 
     def __init__(self, kind: type[T], forms: Forms = _PLAIN, members: Members = _NONE) -> None:
@@ -259,7 +259,7 @@ class Settings(Record[T]):
             if member.name in named
         }
         try:
-            return replace(base, **chosen)  # type: ignore[type-var]  # a dataclass, as in `Record`
+            return replace(base, **chosen)  # type: ignore[type-var]  # a dataclass, as in `RecordForm`
         except CulmError as error:
             raise ArgumentError(f"the settings do not fit: {error}") from None
 
@@ -275,9 +275,9 @@ class Choice:
     ``members`` has the members of all classes by field.
     """
 
-    def __init__(self, forms: Forms, members: Members, **kinds: type | Record[Any]) -> None:
+    def __init__(self, forms: Forms, members: Members, **kinds: type | RecordForm[Any]) -> None:
         self.records = {
-            word: kind if isinstance(kind, Record) else Record(kind, forms, members)
+            word: kind if isinstance(kind, RecordForm) else RecordForm(kind, forms, members)
             for word, kind in kinds.items()
         }
         self._words = {record.kind: word for word, record in self.records.items()}
@@ -305,7 +305,7 @@ class Events:
     """
 
     def __init__(self, forms: Forms, members: Members = _NONE) -> None:
-        self._record: Callable[[Any], Record[Any]] = cache(lambda kind: Record(kind, forms, members))
+        self._record: Callable[[Any], RecordForm[Any]] = cache(lambda kind: RecordForm(kind, forms, members))
 
     def show(self, event: Any) -> dict[str, Any]:
         """Return the object of an event."""

@@ -52,7 +52,7 @@ class Machines:
             self.close(kind, name)
 
 
-class Kind(Generic[T]):
+class MachineKind(Generic[T]):
     """The machines of one kind; an operation's argument ``name`` names its machine."""
 
     def __init__(self, name: str) -> None:
@@ -74,7 +74,7 @@ class Kind(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ConformOperation:
     """One operation: its name, its arguments and answer in words, and its function."""
 
     name: str

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 
 from culm_models import lifts
 from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_octets
-from culm_models.conform.forms import HIDDEN, TEXT, Choice, Form, Forms, Member, Record, optional
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.forms import HIDDEN, TEXT, Choice, Form, Forms, MemberForm, RecordForm, optional
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.reconciliation import RULES, Reconciler, ReconciliationError, Rule
 from culm_models.reconciliation.messages import (
@@ -44,7 +44,7 @@ class _Side:
     inserted: list[Item] = field(default_factory=list)
 
 
-_SIDES: Final = Kind[_Side]("rbsr")
+_SIDES: Final = MachineKind[_Side]("rbsr")
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _shown(item: Item) -> Any:
     return list(item) if isinstance(item, tuple) else item
 
 
-class _PayloadRecord(Record[Payload]):
+class _PayloadRecord(RecordForm[Payload]):
     """The form of a payload whose end of a range is a nested object."""
 
     def read(self, members: Mapping[str, Any], **fixed: Any) -> Payload:
@@ -167,10 +167,14 @@ def _messages(of_triples: bool) -> Choice:
     forms: Forms = {Any: item}
     members = {
         "session_id": HIDDEN,
-        "can_respond": Member(name="canRespond"),
-        "upper_bound": Member(name="upperBound"),
+        "can_respond": MemberForm(name="canRespond"),
+        "upper_bound": MemberForm(name="upperBound"),
     }
-    end = {**members, "upper_bound": Member(optional(item), "upperBound"), "value": Member(name="payload")}
+    end = {
+        **members,
+        "upper_bound": MemberForm(optional(item), "upperBound"),
+        "value": MemberForm(name="payload"),
+    }
     return Choice(
         forms,
         members,
@@ -178,7 +182,7 @@ def _messages(of_triples: bool) -> Choice:
         lowerBound=LowerBound,
         payload=_PayloadRecord(Payload, forms, end),
         emptyPayload=EmptyPayload,
-        fingerprint=Record(Fingerprint, forms, {**members, "fingerprint": Member(TEXT)}),
+        fingerprint=RecordForm(Fingerprint, forms, {**members, "fingerprint": MemberForm(TEXT)}),
         done=Done,
         terminal=Terminal,
     )
@@ -188,16 +192,16 @@ MESSAGES: Final = {of_triples: _messages(of_triples) for of_triples in (False, T
 """The messages of set reconciliation: with texts as items, and with triples."""
 
 OPERATIONS = [
-    Operation(
+    ConformOperation(
         "rbsr.open",
         "name, items, monoid (concat or a lift), salt? (siphash128; zeros), payload_threshold, "
         "range_division, rule? (even)",
         "",
         _open,
     ),
-    Operation("rbsr.start", "name", "send as a list of messages", _start),
-    Operation("rbsr.receive", "name, message", "send as a list of messages, done", _receive),
-    Operation("rbsr.range", "name, x, y", "fingerprint, size, items", _range),
-    Operation("rbsr.state", "name", "items, done, inserted", _state),
-    Operation("rbsr.close", "name", "", _SIDES.close),
+    ConformOperation("rbsr.start", "name", "send as a list of messages", _start),
+    ConformOperation("rbsr.receive", "name, message", "send as a list of messages, done", _receive),
+    ConformOperation("rbsr.range", "name, x, y", "fingerprint, size, items", _range),
+    ConformOperation("rbsr.state", "name", "items, done, inserted", _state),
+    ConformOperation("rbsr.close", "name", "", _SIDES.close),
 ]

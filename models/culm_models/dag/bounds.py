@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class DagBounds:
     """Limits of sizes (bytes), counts and depths. Excess is refused before memory is allocated for it."""
 
     node: int = 262_144
@@ -23,4 +23,4 @@ class Bounds:
     delegations: int = 16
 
 
-DEFAULT_BOUNDS = Bounds()
+DEFAULT_BOUNDS = DagBounds()

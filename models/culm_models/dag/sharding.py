@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.dag.blocks.cid import CAR, IDENTITY, RAW, Cid, cid_of, make_cid
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.errors import BlockMissing
 from culm_models.dag.replica.codec import encode_append
@@ -67,7 +67,7 @@ def cut_dag(
     find: Callable[[Cid], bytes | None],
     size: int = DEFAULT_SIZE,
     *,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: DagBounds = DEFAULT_BOUNDS,
 ) -> Iterator[CutShard]:
     """Yield the CARs of a DAG. The first names and contains the root.
 
@@ -82,7 +82,7 @@ def cut_blocks(
     blocks: Iterable[tuple[Cid, bytes]],
     size: int = DEFAULT_SIZE,
     *,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: DagBounds = DEFAULT_BOUNDS,
 ) -> Iterator[CutShard]:
     """Yield the CARs of blocks, in the order of the blocks, at least one. The first names the root."""
     pieces = [car_header([root], bounds=bounds)]

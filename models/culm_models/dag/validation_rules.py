@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from culm_models.dag.blocks.dag_cbor import NESTING_MAX, decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, KNOWN_HASHES
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import DagError, RulesDiffer, RulesMalformed, RulesUnsupported
 from culm_models.dag.ucan.chain import ChainPolicy
 from culm_models.dag.ucan.did_key import is_did_key
@@ -25,7 +25,7 @@ POLICIES: Final = (BOUND, BEARER)
 LEEWAY_MAX: Final = (1 << 53) - 1
 
 _BOUND_MAX: Final = (1 << 53) - 1
-_BOUND_NAMES: Final = tuple(field.name for field in fields(Bounds))
+_BOUND_NAMES: Final = tuple(field.name for field in fields(DagBounds))
 _FIELDS: Final = ("policy", "legacy", "services", "leeway", "hashes", "bounds")
 
 
@@ -44,7 +44,7 @@ class ValidationRules:
     leeway: int = 0
     """Tolerance in seconds when times of validity are checked."""
     hashes: tuple[int, ...] = tuple(sorted(DEFAULT_HASHES))
-    bounds: Bounds = DEFAULT_BOUNDS
+    bounds: DagBounds = DEFAULT_BOUNDS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "services", tuple(sorted(set(self.services))))
@@ -111,7 +111,7 @@ def decode_rules(data: bytes) -> ValidationRules:
         tuple(value["services"]),
         value["leeway"],
         tuple(value["hashes"]),
-        Bounds(**value["bounds"]),
+        DagBounds(**value["bounds"]),
     )
 
 

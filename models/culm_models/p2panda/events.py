@@ -14,14 +14,14 @@ from culm_models.p2panda.wire.messages import LogHeight, Offer
 
 
 @dataclass(frozen=True, slots=True)
-class Event(ReportedEvent):
+class PeerEvent(ReportedEvent):
     """Base class of the events. `remote` is the peer id of the remote that the event concerns."""
 
     remote: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Announced(Event, kind="announced"):
+class Announced(PeerEvent, kind="announced"):
     """The remote's announcement replaced its previous one. `raw` holds the bytes as received.
 
     `offer` is what the remote offers beyond log height mode. `schema_ids` excludes the schema id that encodes
@@ -35,7 +35,7 @@ class Announced(Event, kind="announced"):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionStarted(Event, kind="session_started"):
+class SessionStarted(PeerEvent, kind="session_started"):
     """We requested a session (`local`), or accepted one from the remote."""
 
     session_id: int
@@ -45,7 +45,7 @@ class SessionStarted(Event, kind="session_started"):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionDone(Event, kind="session_done"):
+class SessionDone(PeerEvent, kind="session_done"):
     """The session is over: both sides sent what they had, or one of them left live mode."""
 
     session_id: int
@@ -53,7 +53,7 @@ class SessionDone(Event, kind="session_done"):
 
 
 @dataclass(frozen=True, slots=True)
-class Live(Event, kind="live"):
+class Live(PeerEvent, kind="live"):
     """Both sides have caught up and the session goes on in live mode."""
 
     session_id: int
@@ -61,7 +61,7 @@ class Live(Event, kind="live"):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFailed(Event, kind="session_failed"):
+class SessionFailed(PeerEvent, kind="session_failed"):
     """The session ended before it was finished."""
 
     session_id: int
@@ -70,7 +70,7 @@ class SessionFailed(Event, kind="session_failed"):
 
 
 @dataclass(frozen=True, slots=True)
-class EntryAccepted(Event, kind="entry_accepted"):
+class EntryAccepted(PeerEvent, kind="entry_accepted"):
     """An entry of the remote continues its log and is to be stored, or was stored by `receive`."""
 
     session_id: int
@@ -78,7 +78,7 @@ class EntryAccepted(Event, kind="entry_accepted"):
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate(Event, kind="duplicate"):
+class Duplicate(PeerEvent, kind="duplicate"):
     """The remote sent an entry that is held or staged already."""
 
     session_id: int
@@ -86,7 +86,7 @@ class Duplicate(Event, kind="duplicate"):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Event, kind="rejected"):
+class EntryRejected(PeerEvent, kind="rejected"):
     """An entry was refused. For a fork, `held_hash` is the hash of the entry that stays in its place.
 
     `blameless`: the remote that sent the entry is not at fault; either its author is, or there was no
@@ -103,7 +103,7 @@ class Rejected(Event, kind="rejected"):
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld(Event, kind="withheld"):
+class Withheld(PeerEvent, kind="withheld"):
     """The remote is missing an entry that is too large for any message, so the rest of this log is not sent.
 
     Reported once for each log of a link.
@@ -118,7 +118,7 @@ class Withheld(Event, kind="withheld"):
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored(Event, kind="ignored"):
+class Ignored(PeerEvent, kind="ignored"):
     """A message from the remote, or a local request, that was ignored without effect on running sessions."""
 
     code: str
@@ -127,7 +127,7 @@ class Ignored(Event, kind="ignored"):
 
 
 @dataclass(frozen=True, slots=True)
-class Heights(Event, kind="heights"):
+class Heights(PeerEvent, kind="heights"):
     """Heights that the remote has shown to hold since the last such event.
 
     They come from `Have`, from set reconciliation and from entries.
@@ -137,7 +137,7 @@ class Heights(Event, kind="heights"):
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled(Event, kind="reconciled"):
+class Reconciled(PeerEvent, kind="reconciled"):
     """Set reconciliation of a session of mode 1 has ended; gives its cost and its result.
 
     `rounds` counts the batches of both sides; `messages_…` and `bytes_…` count set reconciliation only.
@@ -154,7 +154,7 @@ class Reconciled(Event, kind="reconciled"):
 
 
 @dataclass(frozen=True, slots=True)
-class LinkFailed(Event, kind="link_failed"):
+class LinkFailed(PeerEvent, kind="link_failed"):
     """The remote's stream can no longer be read. Everything else from it is ignored until it reconnects."""
 
     code: str
@@ -168,13 +168,13 @@ class EventQueue:
     """
 
     def __init__(self, max_events: int) -> None:
-        self._events: deque[Event] = deque(maxlen=max_events)
+        self._events: deque[PeerEvent] = deque(maxlen=max_events)
         self._shown: dict[bytes, dict[LogKey, int]] = {}
         self.dropped = 0
         self.counts: Counter[str] = Counter()
         """Number of occurrences of each event kind, and of each code of ignored, refused or failed items."""
 
-    def add(self, event: Event) -> None:
+    def add(self, event: PeerEvent) -> None:
         """Queue an event."""
         if len(self._events) == self._events.maxlen:
             self.dropped += 1
@@ -195,7 +195,7 @@ class EventQueue:
         if heights.get(key, 0) < seq_num:
             heights[key] = seq_num
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[PeerEvent]:
         """Return all events since the last call in order, the collected heights last."""
         taken = list(self._events)
         self._events.clear()

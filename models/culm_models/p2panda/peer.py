@@ -23,13 +23,13 @@ from culm_models.bamboo.errors import BacklinkUnknownError, ForkError, SkiplinkU
 from culm_models.errors import CulmError
 from culm_models.p2panda import errors as session_errors
 from culm_models.p2panda import events
-from culm_models.p2panda.events import Event, EventQueue
+from culm_models.p2panda.events import EventQueue, PeerEvent
 from culm_models.p2panda.ingest import BLAMELESS, Admit, Ingest, admit_everything
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions import announcement
 from culm_models.p2panda.sessions.link import Link
-from culm_models.p2panda.sessions.outbox import Outbox, WithheldLogs
+from culm_models.p2panda.sessions.outbox import SendQueue, WithheldLogs
 from culm_models.p2panda.sessions.session import Session
 from culm_models.p2panda.sessions.table import PeerState
 from culm_models.p2panda.settings import PeerSettings
@@ -315,7 +315,7 @@ class Peer:
             held_hash = self.ingest.hash_at(*checked.log, checked.entry.seq_num)
         self._events.counts[error.code] += 1
         self._events.add(
-            events.Rejected(
+            events.EntryRejected(
                 remote,
                 message.session_id,
                 error.code,
@@ -356,7 +356,7 @@ class Peer:
 
     # Outgoing.
 
-    def outgoing(self, remote: bytes) -> Outbox:
+    def outgoing(self, remote: bytes) -> SendQueue:
         """Return the queue of messages for a remote, in order; the driver takes items off the front.
 
         A range stands for its entries, each to be written as an `EntryMessage` in its place. If the outbox
@@ -364,7 +364,7 @@ class Peer:
         """
         link = self._links.get(remote)
         if link is None:
-            return Outbox(self.settings.max_outgoing, self.settings.max_outgoing_bytes)
+            return SendQueue(self.settings.max_outgoing, self.settings.max_outgoing_bytes)
         link.refill()
         return link.outbox
 
@@ -395,6 +395,6 @@ class Peer:
                 parts.append(item.data)
         return b"".join(parts)
 
-    def take_events(self) -> list[Event]:
+    def take_events(self) -> list[PeerEvent]:
         """Return the events since the last call, in order."""
         return self._events.take()

@@ -15,7 +15,7 @@ from culm_models.reconciliation.messages import ItemCountError
 from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span, position, start_of
 from culm_models.reconciliation.outgoing import Outgoing
 from culm_models.reconciliation.questions import Facts
-from culm_models.reconciliation.settings import Limits, Settings, cut, is_leaf
+from culm_models.reconciliation.settings import Limits, ReconciliationSettings, cut, is_leaf
 
 Item = TypeVar("Item")
 Fp = TypeVar("Fp")
@@ -27,7 +27,7 @@ class Answers(Generic[Item, Fp]):
     __slots__ = ("_items_shown", "_outgoing", "_own", "_settings", "_slack_items")
 
     def __init__(
-        self, own: OrderedSet[Item, Fp], settings: Settings, limits: Limits, outgoing: Outgoing
+        self, own: OrderedSet[Item, Fp], settings: ReconciliationSettings, limits: Limits, outgoing: Outgoing
     ) -> None:
         self._own = own
         self._settings = settings

@@ -27,7 +27,7 @@ from culm_models.reconciliation.messages import (
 from culm_models.reconciliation.ordered_set import OrderedSet
 from culm_models.reconciliation.outgoing import Outgoing
 from culm_models.reconciliation.questions import Facts
-from culm_models.reconciliation.settings import Limits, MoveCuts, Reply, Rule, Settings
+from culm_models.reconciliation.settings import Limits, MoveCuts, ReconciliationSettings, Reply, Rule
 
 Item = TypeVar("Item")
 Fp = TypeVar("Fp")
@@ -75,7 +75,7 @@ class Reconciler(Generic[Item, Fp]):
         self._absorb = absorb
         self._cuts = cuts
         limits = limits or Limits()
-        settings = Settings(rule, threshold, division, absorb, reply, move_cuts)
+        settings = ReconciliationSettings(rule, threshold, division, absorb, reply, move_cuts)
         self._facts = Facts()
         self._incoming = Incoming(limits, len(own))
         self._outgoing = Outgoing(session_id, brief=settings.brief)

@@ -43,7 +43,7 @@ A negative distance moves the cut back.
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReconciliationSettings:
     """Settings by which one side answers; the other side may have different ones."""
 
     rule: Rule

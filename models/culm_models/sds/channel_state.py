@@ -13,8 +13,7 @@ from culm_models.sds.acks.outgoing import OutgoingBuffer, ResendRule, Stripped
 from culm_models.sds.bloom import ReceivedFilter
 from culm_models.sds.delivery.delivery import Delivery
 from culm_models.sds.delivery.log import WireCache
-from culm_models.sds.delivery.missing import FetchRule
-from culm_models.sds.delivery.missing import Missing as MissingBook
+from culm_models.sds.delivery.missing import FetchRule, MissingMessages
 from culm_models.sds.delivery.waiting import Quarantine
 from culm_models.sds.events import OutgoingState
 from culm_models.sds.repair.repair import RepairBook, RepairRule
@@ -28,7 +27,7 @@ _KNOWN_SYNCS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ChannelRules:
     """The settings, divided by the part that uses them."""
 
     fetch: FetchRule
@@ -37,7 +36,7 @@ class Rules:
     repair: RepairRule
 
     @classmethod
-    def of(cls, settings: SdsSettings, facts: WireProfile) -> Rules:
+    def of(cls, settings: SdsSettings, facts: WireProfile) -> ChannelRules:
         """Return the rules of a channel."""
         return cls(
             FetchRule(
@@ -80,7 +79,7 @@ class ChannelState:
     facts: WireProfile
     settings: SdsSettings
     seed: bytes
-    rules: Rules
+    rules: ChannelRules
     decoder: Decoder
     delivery: Delivery
     outgoing: OutgoingBuffer
@@ -107,12 +106,12 @@ class ChannelState:
     ) -> ChannelState:
         """Return the parts of a channel in its initial state."""
         facts = PROFILES[profile]
-        rules = Rules.of(settings, facts)
+        rules = ChannelRules.of(settings, facts)
 
         def drawn(what: str, message_id: str, count: int) -> int:
             return draw(seed, what, message_id, count)
 
-        missing, repair = MissingBook(rules.fetch, drawn), RepairBook(rules.repair)
+        missing, repair = MissingMessages(rules.fetch, drawn), RepairBook(rules.repair)
         quarantine = Quarantine(
             max_messages=settings.max_quarantined, max_bytes=settings.max_quarantined_bytes
         )

@@ -18,7 +18,7 @@ Evidence: TypeAlias = Literal["causal_history", "bloom_filter"]
 
 
 @dataclass(frozen=True, slots=True)
-class Event(ReportedEvent):
+class SdsEvent(ReportedEvent):
     """Base class. `participant_id`: the hosted participant concerned; None: the channel as a whole."""
 
     message_id: str
@@ -26,7 +26,7 @@ class Event(ReportedEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(Event, kind="sent"):
+class Sent(SdsEvent, kind="sent"):
     """A message of a hosted participant is sent for the first time; unless ephemeral, it is in the log now.
 
     `position`: its place in the log, counted from the channel's first message; None for ephemeral messages.
@@ -39,7 +39,7 @@ class Sent(Event, kind="sent"):
 
 
 @dataclass(frozen=True, slots=True)
-class Received(Event, kind="received"):
+class Received(SdsEvent, kind="received"):
     """A new message with content arrived; it is delivered now or waits (`Missing`)."""
 
     sender_id: str
@@ -48,7 +48,7 @@ class Received(Event, kind="received"):
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered(Event, kind="delivered"):
+class Delivered(SdsEvent, kind="delivered"):
     """A message is passed to the application: once for each id, parents before children.
 
     `position`: its place in the log, which is not always the end (insert, do not append); None for ephemeral
@@ -66,7 +66,7 @@ class Delivered(Event, kind="delivered"):
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(Event, kind="missing"):
+class Missing(SdsEvent, kind="missing"):
     """The message, the sync or a store's head (message id "") refers to messages that are not held.
 
     `entries`: the messages that are not held and are fetched. `attempt` 1: first search; more: repeated
@@ -78,7 +78,7 @@ class Missing(Event, kind="missing"):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(Event, kind="lost"):
+class Lost(SdsEvent, kind="lost"):
     """A missing message did not arrive in time; nothing waits for it any more. A late copy is accepted.
 
     `waiting`: the messages that waited for it.
@@ -88,14 +88,14 @@ class Lost(Event, kind="lost"):
 
 
 @dataclass(frozen=True, slots=True)
-class PossiblyAcknowledged(Event, kind="possibly_acknowledged"):
+class PossiblyAcknowledged(SdsEvent, kind="possibly_acknowledged"):
     """The filter of another sender contains a message of the participant; `evidence`: all such senders."""
 
     evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged(Event, kind="acknowledged"):
+class Acknowledged(SdsEvent, kind="acknowledged"):
     """A message of the participant reached others and is not re-sent any more. `evidence`: those others.
 
     `attempts`: the number of re-sends before.
@@ -107,7 +107,7 @@ class Acknowledged(Event, kind="acknowledged"):
 
 
 @dataclass(frozen=True, slots=True)
-class GaveUp(Event, kind="gave_up"):
+class GaveUp(SdsEvent, kind="gave_up"):
     """A message of the participant was re-sent `attempts` times without acknowledgement; it is given up.
 
     The messages of a participant that leaves are given up in the same way.
@@ -118,14 +118,14 @@ class GaveUp(Event, kind="gave_up"):
 
 
 @dataclass(frozen=True, slots=True)
-class SyncSent(Event, kind="sync_sent"):
+class SyncSent(SdsEvent, kind="sync_sent"):
     """A sync of the participant is sent."""
 
     lamport_timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class SyncReceived(Event, kind="sync_received"):
+class SyncReceived(SdsEvent, kind="sync_received"):
     """A sync arrived; it was reviewed and is not kept."""
 
     sender_id: str
@@ -133,19 +133,19 @@ class SyncReceived(Event, kind="sync_received"):
 
 
 @dataclass(frozen=True, slots=True)
-class RepairRequested(Event, kind="repair_requested"):
+class RepairRequested(SdsEvent, kind="repair_requested"):
     """The participant requests a message from the channel (SDS-R), in its own message `carrier_id`."""
 
     carrier_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RepairAnswered(Event, kind="repair_answered"):
+class RepairAnswered(SdsEvent, kind="repair_answered"):
     """A message that others requested is broadcast again, byte for byte."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClockAhead(Event, kind="clock_ahead"):
+class ClockAhead(SdsEvent, kind="clock_ahead"):
     """The log ends so far ahead of the clock that others would not accept the next message.
 
     Either the clock was ahead when those messages were sent, or it is behind now. Sending is refused until
@@ -157,7 +157,7 @@ class ClockAhead(Event, kind="clock_ahead"):
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn(Event, kind="withdrawn"):
+class Withdrawn(SdsEvent, kind="withdrawn"):
     """A message that was sent far ahead of the time has left the log, as if it had never arrived."""
 
     sender_id: str
@@ -165,7 +165,7 @@ class Withdrawn(Event, kind="withdrawn"):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Event, kind="rejected"):
+class Rejected(SdsEvent, kind="rejected"):
     """A received message was refused; the message id is "" if it could not be read."""
 
     code: str
@@ -230,7 +230,7 @@ class Outbound:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class FetchRequest:
     """Missing messages to retrieve now: from the store, then from other peers.
 
     `attempt` counts from 1. Messages that are still missing are fetched again after growing waits until they
@@ -246,8 +246,8 @@ class ChannelOutput:
     """All results of one step, each list in its order."""
 
     send: tuple[Outbound, ...] = ()
-    events: tuple[Event, ...] = ()
-    fetch: tuple[Fetch, ...] = ()
+    events: tuple[SdsEvent, ...] = ()
+    fetch: tuple[FetchRequest, ...] = ()
 
 
 _OUTPUT: Final = unfrozen(ChannelOutput)
@@ -258,8 +258,8 @@ class Collected:
     """The results of a step while they are collected."""
 
     send: list[Outbound] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    fetch: list[Fetch] = field(default_factory=list)
+    events: list[SdsEvent] = field(default_factory=list)
+    fetch: list[FetchRequest] = field(default_factory=list)
 
     def output(self) -> ChannelOutput:
         """Return the results so far."""

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from culm_models.errors import CulmError
 from culm_models.sds.bloom import LAYOUTS, ReceivedFilter
 from culm_models.sds.channel_state import ChannelState
-from culm_models.sds.delivery.waiting import Held, Quarantined
+from culm_models.sds.delivery.waiting import QuarantinedMessage, WaitingMessage
 from culm_models.sds.errors import (
     DisputedIdError,
     FieldMissingError,
@@ -83,7 +83,7 @@ def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
     for aside in parts.quarantine.take_due(parts.clock_ms(now_ms)):
         parts.delivery.note((RELEASED, aside.message_id))
         if not parts.delivery.knows(aside.message_id):
-            message = Held(
+            message = WaitingMessage(
                 aside.message_id,
                 aside.sender_id,
                 aside.lamport_timestamp,
@@ -179,7 +179,7 @@ def _receive_content(
     if _ahead(parts, lamport, now_ms):
         _set_aside(parts, message, wire, now_ms, hint, collected)
         return
-    waiting = Held(message_id, sender_id, lamport, content, hint, now_ms)
+    waiting = WaitingMessage(message_id, sender_id, lamport, content, hint, now_ms)
     # A message that others have named is acknowledged already. And an answer carries a filter: a sender
     # without filters must not cause larger messages than it sends.
     soon = received_filter is not None and message_id not in delivery.missing
@@ -247,7 +247,7 @@ def _set_aside(
     lamport, content = message.lamport_timestamp or 0, message.content or b""
     due_ms = lamport * parts.facts.lamport_unit_ms - parts.settings.lamport_allowance_ms
     history: tuple[HistoryEntry, ...] = message.causal_history
-    aside = Quarantined(due_ms, message.message_id, message.sender_id, lamport, content, history, hint)
+    aside = QuarantinedMessage(due_ms, message.message_id, message.sender_id, lamport, content, history, hint)
     kept = parts.delivery.keep_aside(aside, parts.clock_ms(now_ms))
     if kept:
         parts.quarantined_wires.put(aside.message_id, aside.sender_id, wire)

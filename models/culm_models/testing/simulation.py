@@ -55,7 +55,7 @@ class SimulatedNode:
 
 
 @dataclass(eq=False, slots=True)
-class Link:
+class SimulatedLink:
     """Two nodes, and the bytes in transit between them, by receiver and lane."""
 
     dialler: str
@@ -99,7 +99,7 @@ class Network(Generic[Node]):
         self.rng = random.Random(seed)
         self.now_ms = START_MS
         self.nodes: dict[str, Node] = {}
-        self.links: list[Link] = []
+        self.links: list[SimulatedLink] = []
         self.faults = Faults()
         self.trace: deque[str] = deque(maxlen=_TRACE_LENGTH)
         self._sides: dict[str, int] = {}
@@ -244,21 +244,21 @@ class Network(Generic[Node]):
 
     # Links.
 
-    def add_link(self, dialler: str, listener: str) -> Link:
+    def add_link(self, dialler: str, listener: str) -> SimulatedLink:
         """Add a link that is down."""
-        self.links.append(Link(dialler, listener))
+        self.links.append(SimulatedLink(dialler, listener))
         return self.links[-1]
 
-    def link(self, first: str, second: str) -> Link | None:
+    def link(self, first: str, second: str) -> SimulatedLink | None:
         """Return the link between two nodes."""
         return next((link for link in self.links if {first, second} == set(link.ends)), None)
 
-    def any_link(self, *, up: bool) -> Link | None:
+    def any_link(self, *, up: bool) -> SimulatedLink | None:
         """Return a random link that is up, or down; None without one."""
         fitting = [link for link in self.links if link.is_up is up]
         return self.rng.choice(fitting) if fitting else None
 
-    def connect(self, link: Link) -> None:
+    def connect(self, link: SimulatedLink) -> None:
         """Bring a link up at both ends."""
         self.note(f"{link.ends} connected")
         link.is_up, link.pipes = True, {}
@@ -266,7 +266,7 @@ class Network(Generic[Node]):
             self.nodes[end].connected(link.other_end(end), self.now_ms, dialled=end == link.dialler)
             self.stepped(end)
 
-    def cut(self, link: Link) -> None:
+    def cut(self, link: SimulatedLink) -> None:
         """Break a link at both ends; data in transit is lost."""
         self.note(f"{link.ends} cut")
         link.is_up, link.pipes = False, {}
@@ -293,7 +293,7 @@ class Network(Generic[Node]):
         if not data:
             self._plan_end(link, link.pipes, name)
 
-    def _plan_piece(self, link: Link, pipe: bytearray, receiver: str, lane: str) -> None:
+    def _plan_piece(self, link: SimulatedLink, pipe: bytearray, receiver: str, lane: str) -> None:
         def arrive() -> None:
             if link.pipes.get((receiver, lane)) is not pipe or not pipe:
                 return
@@ -307,7 +307,7 @@ class Network(Generic[Node]):
 
         self.at(self._between(self.faults.delay_ms), arrive, is_traffic=True)
 
-    def _plan_end(self, link: Link, pipes: dict[tuple[str, str], bytearray], receiver: str) -> None:
+    def _plan_end(self, link: SimulatedLink, pipes: dict[tuple[str, str], bytearray], receiver: str) -> None:
         def end() -> None:
             if link.pipes is not pipes:
                 return

@@ -9,7 +9,7 @@ import cbor2
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
 from culm_models.sds.errors import DisputedIdError, JournalForgottenError, WaitingFullError
-from culm_models.sds.events import ChannelOutput, Event, Lost, Received, Rejected
+from culm_models.sds.events import ChannelOutput, Lost, Received, Rejected, SdsEvent
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StateMissingError
 from culm_streaming.sds.channel_settings import BIND_SENDERS, charge_filter, settings_of
@@ -169,7 +169,7 @@ class OpenChannel:
                 self._put(Topic.FETCH, value)
         self._acks.note(output)
 
-    def report(self, event: Event | HostingEvent, now_ms: int, incoming: Input | None) -> None:
+    def report(self, event: SdsEvent | HostingEvent, now_ms: int, incoming: Input | None) -> None:
         """Write one event, under the channel's next number."""
         self.record.event_number += 1
         details: dict[str, Any] = {}
@@ -286,7 +286,7 @@ class OpenChannel:
         if wire is not None:
             self._put_message(event.message_id, event.sender_id, event.lamport_timestamp or 0, wire, hint)
 
-    def _store_own(self, message_id: str, sender_id: str, wire: bytes, events: tuple[Event, ...]) -> None:
+    def _store_own(self, message_id: str, sender_id: str, wire: bytes, events: tuple[SdsEvent, ...]) -> None:
         lamport = next(
             event.lamport_timestamp  # type: ignore[attr-defined]
             for event in events

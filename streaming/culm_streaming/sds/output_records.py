@@ -17,12 +17,12 @@ from culm_models.sds.events import (
     Acknowledged,
     ChannelOutput,
     Delivered,
-    Event,
-    Fetch,
+    FetchRequest,
     GaveUp,
     Outbound,
     PossiblyAcknowledged,
     Received,
+    SdsEvent,
     Sent,
 )
 from culm_models.sds.wire.messages import HistoryEntry, Profile
@@ -65,7 +65,7 @@ class OutputRecord(NamedTuple):
     value: bytes | None
 
 
-def kept(event: Event) -> Event | None:
+def kept(event: SdsEvent) -> SdsEvent | None:
     """Return the part of an event that is stored permanently, or None.
 
     Ephemeral messages are not stored. Connectors deliver them to present peers; the event of a completed
@@ -89,7 +89,7 @@ class HostingEvent:
     message_id: str = ""
 
 
-def event_value(event: Event | HostingEvent, number: int, time_ms: int, details: dict[str, Any]) -> bytes:
+def event_value(event: SdsEvent | HostingEvent, number: int, time_ms: int, details: dict[str, Any]) -> bytes:
     """Return the record of an event; `details` are added to its own fields."""
     for name in _names(type(event)):
         value = _detail(getattr(event, name))
@@ -106,10 +106,10 @@ def event_value(event: Event | HostingEvent, number: int, time_ms: int, details:
     ).encode()
 
 
-_NAMES: dict[type[Event] | type[HostingEvent], tuple[str, ...]] = {}
+_NAMES: dict[type[SdsEvent] | type[HostingEvent], tuple[str, ...]] = {}
 
 
-def _names(kind: type[Event] | type[HostingEvent]) -> tuple[str, ...]:
+def _names(kind: type[SdsEvent] | type[HostingEvent]) -> tuple[str, ...]:
     names = _NAMES.get(kind)
     if names is None:
         names = _NAMES[kind] = tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
@@ -131,7 +131,7 @@ def out_value(profile: Profile, outbound: Outbound) -> bytes:
     ).encode()
 
 
-def fetch_values(profile: Profile, fetch: Fetch) -> Iterator[bytes]:
+def fetch_values(profile: Profile, fetch: FetchRequest) -> Iterator[bytes]:
     """Yield the records of messages to retrieve."""
     # Profile nim permits references to messages without an id, which cannot be retrieved.
     wanted = tuple(entry for entry in fetch.entries if entry.message_id)
@@ -223,7 +223,7 @@ class ChangedAcks:
         for participant_id in self._participants:
             yield from self._participant(channel, participant_id, finished.get(participant_id, []))
 
-    def _note_event(self, event: Event) -> None:
+    def _note_event(self, event: SdsEvent) -> None:
         participant_id = event.participant_id
         if participant_id is None:
             return

@@ -17,7 +17,7 @@ from culm_connectors.transport.memory import memory_pair
 from culm_connectors.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.data_channel import receiver as receiver_module
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bymux import CONTROL, DATA, Frame, FrameType, encode_frame
 from tests.models.bamboo_p2p.hand_made import proposal
@@ -25,7 +25,7 @@ from tests.models.bamboo_p2p.logs import LOG
 from tests.models.bamboo_p2p.test_bamboo_p2p_hostile import SIZE, bombs
 from tests.support.hostile.bamboo import hostile_channels
 
-SETUP = encode_setup(PeerSettings().setup)
+SETUP = encode_setup(BambooSettings().setup)
 
 
 async def test_pings_whose_answers_nobody_reads_end_the_connection() -> None:

@@ -27,7 +27,7 @@ from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import Malformed
 from culm_models.bamboo_p2p.events import BambooP2pEvent
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction
 from culm_models.bymux import CONTROL
 from culm_models.keys import KeyPair
 from tests.support.connectors.channels import Certificates
@@ -104,7 +104,7 @@ async def test_one_entry_comes_with_exactly_the_pool_that_proves_it(
 async def test_proposals_wait_for_credit_and_go_on_when_requests_are_freed(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
-    meagre = replace(settings, connection=PeerSettings(credit=1))
+    meagre = replace(settings, connection=BambooSettings(credit=1))
     async with (
         BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=meagre) as one,
         BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,

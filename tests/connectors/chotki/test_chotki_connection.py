@@ -100,7 +100,7 @@ async def leave_the_deaf(shared: EdgeShared) -> None:
         await task
     assert connection.refusal is not None and connection.refusal.code == "chotki.deaf"
     assert "E b-" in connection.reason and "of a-1" in connection.reason, "the last packets sent are named"
-    assert connection.session.state is events.SessionState.NONE
+    assert connection.session.state is events.SyncState.NONE
     # It was sent no more than one hand-over of the tail.
     assert connection.feed.holding.vector[0xB] < Id.make(0xB, 600).pro
 
@@ -143,7 +143,7 @@ async def test_what_an_epoch_brings_is_streamed_to_a_live_peer_and_then_what_bui
     shared: EdgeShared,
 ) -> None:
     connection, task, far = await met(shared)
-    await until(lambda: connection.session.state is events.SessionState.LIVE)
+    await until(lambda: connection.session.state is events.SyncState.LIVE)
     records, mark = state_of(3_000)
     shared.store.apply(records, mark, {0: len(records)})
     connection.epoch(mark, 0.0)

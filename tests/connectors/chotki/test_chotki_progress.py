@@ -21,7 +21,7 @@ from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_connectors.transport.principal import Principal
 from culm_models.chotki.errors import RecordTooLarge
-from culm_models.chotki.events import SessionState
+from culm_models.chotki.events import SyncState
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.packet import read_bye
 from culm_models.chotki.rdx import parse_vector, write_vector
@@ -92,7 +92,7 @@ async def test_progress_and_lag_of_a_peer_are_told_when_they_change(
     new_object(peer, 10)
     for data in peer.open_session("edge", 0).of("edge"):
         await far.write(data)
-    await until(lambda: connection.session.state is SessionState.LIVE)
+    await until(lambda: connection.session.state is SyncState.LIVE)
     driver.reports.watch([connection])
     driver.reports.watch([connection])
     await until(lambda: bool(producer.of("chotki.vectors")))

@@ -17,7 +17,7 @@ from culm_connectors.p2panda.announcements import Announcements, AnnouncementTop
 from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.peer_events import PeerEvents
 from culm_models.bamboo.errors import ForkError
-from culm_models.p2panda.events import Rejected
+from culm_models.p2panda.events import EntryRejected
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
@@ -163,7 +163,7 @@ async def test_a_fork_is_reported_once_with_its_proof_however_often_it_is_brough
         for again in (3, 1, 2, 3):
             one = branch[again]
             events.on_event(
-                Rejected(
+                EntryRejected(
                     remote, 0, ForkError.code, "", one.entry_bytes, one.payload_bytes, b"held", blameless=True
                 )
             )

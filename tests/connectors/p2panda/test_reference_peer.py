@@ -18,7 +18,7 @@ from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.reference_peer.sync_progress import SyncFailed
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import ConnectError
-from culm_models.p2panda.events import Announced, Event, Live
+from culm_models.p2panda.events import Announced, Live, PeerEvent
 from tests.support.connectors.edge import reference_peer, write_document
 from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 from tests.support.process.waiting import until
@@ -59,7 +59,7 @@ async def test_a_defect_in_handling_an_event_costs_the_connection_that_it_concer
         for peer in (a, b):
             await write_document(peer, 3)
 
-        def fail(event: Event) -> None:
+        def fail(event: PeerEvent) -> None:
             if isinstance(event, Announced) and event.remote == a.peer_id:
                 raise ValueError("a defect")
 
@@ -79,7 +79,7 @@ async def test_live_entries_reach_every_peer_through_one_in_the_middle(tmp_path:
     ):
         live: list[bytes] = []
 
-        def note(event: Event) -> None:
+        def note(event: PeerEvent) -> None:
             if isinstance(event, Live):
                 live.append(event.remote)
 

@@ -10,7 +10,7 @@ import pytest
 from culm_connectors.clock import steady_ms
 from culm_connectors.logs.index import layout
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings, peer_settings
-from culm_models.p2panda.events import Event, Reconciled, SessionFailed
+from culm_models.p2panda.events import PeerEvent, Reconciled, SessionFailed
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire.messages import SyncDone, SyncRequest
 from culm_models.reconciliation.messages import EmptySet, Fingerprint, LowerBound, Terminal
@@ -37,7 +37,7 @@ async def test_peers_find_what_differs_by_ranges(tmp_path: Path) -> None:
         await write_document(b, 2)
         told: list[Reconciled] = []
 
-        def hear(event: Event) -> None:
+        def hear(event: PeerEvent) -> None:
             if isinstance(event, Reconciled):
                 told.append(event)
 
@@ -140,7 +140,7 @@ async def test_a_remote_that_vanishes_in_the_middle_is_caught_up_with_later(tmp_
             await write_document(a, 100)
         failed: list[str] = []
 
-        def hear(event: Event) -> None:
+        def hear(event: PeerEvent) -> None:
             if isinstance(event, SessionFailed):
                 failed.append(event.code)
 

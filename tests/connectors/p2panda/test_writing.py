@@ -21,7 +21,7 @@ from culm_models.bamboo import decode_entry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.reconciliation.ranges import EntryRange
-from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
+from culm_models.p2panda.sessions.outbox import QueuedMessage, SendQueue
 from culm_models.p2panda.wire.codec import MessageStream, encode
 from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.reconciliation.messages import Terminal
@@ -69,7 +69,7 @@ class Rig:
     """A writer, what waits for it, and what it has written."""
 
     def __init__(self, store: Store) -> None:
-        self.outbox = Outbox(4_096, 1 << 22)
+        self.outbox = SendQueue(4_096, 1 << 22)
         self.metrics = DriverMetrics()
         self._heard = MessageStream()
         self.said_so_far: list[Message] = []

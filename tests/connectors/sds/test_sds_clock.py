@@ -17,7 +17,7 @@ from culm_connectors.sds.participants.state import StateFolder
 from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
 from culm_models.sds.errors import ClockAheadError
-from culm_models.sds.events import ClockAhead, Event, Lost
+from culm_models.sds.events import ClockAhead, Lost, SdsEvent
 from culm_models.sds.frames.messages import Fetch, Fetched, SdsMessage
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import HistoryEntry
@@ -51,8 +51,8 @@ class Clocks:
 @contextlib.asynccontextmanager
 async def participant(
     folder: Path, address: Address | None, name: str, clocks: Clocks
-) -> AsyncIterator[tuple[SdsPeer, list[Event]]]:
-    heard: list[Event] = []
+) -> AsyncIterator[tuple[SdsPeer, list[SdsEvent]]]:
+    heard: list[SdsEvent] = []
     async with SdsPeer(
         folder / name,
         "room",

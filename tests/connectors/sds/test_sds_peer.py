@@ -15,7 +15,7 @@ from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
 from culm_models.sds.errors import EmptyContentError
-from culm_models.sds.events import Delivered, Event
+from culm_models.sds.events import Delivered, SdsEvent
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode
 from tests.support.connectors.quic import lossy_proxy, quick_settings
@@ -114,7 +114,7 @@ async def test_ephemeral_messages_are_heard_by_those_who_are_there(tmp_path: Pat
         online(tmp_path, address, "alice") as alice,
         online(tmp_path, address, "bob") as bob,
     ):
-        heard: list[Event] = []
+        heard: list[SdsEvent] = []
         bob.listeners.append(heard.append)
         await alice.send(b"typing", ephemeral=True)
         await bob.wait_for(lambda: any(isinstance(event, Delivered) for event in heard))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from culm_models.bamboo.hashes import YAMF, HashFlavour
-from culm_models.bamboo_p2p.connection import Connection
-from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.connection import BambooConnection
+from culm_models.bamboo_p2p.memory_store import MemoryBambooStore
 from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup, encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
@@ -29,23 +29,23 @@ class HandMade:
     def __init__(
         self,
         entries: Iterable[NewEntry] = (),
-        settings: PeerSettings | None = None,
+        settings: BambooSettings | None = None,
         *,
         is_proactive: bool = False,
         setup: Setup | None = None,
         flavour: HashFlavour = YAMF,
     ) -> None:
         self.flavour = flavour
-        self.settings = settings or PeerSettings()
+        self.settings = settings or BambooSettings()
         self.held = tuple(entries)
         self.is_proactive = is_proactive
         self.said: list[tuple[str, bytes]] = []
         self.asked: tuple[int, RequestedRange] | None = None
         """What the real end was made to propose, and how many times the other one had spoken before."""
-        self.store = MemoryStore(flavour)
+        self.store = MemoryBambooStore(flavour)
         self.peer = Peer(self.store, self.settings)
         self.peer.add(self.held)
-        self.end: Connection = self.peer.connect("hand-made", is_proactive=is_proactive, now_ms=0)
+        self.end: BambooConnection = self.peer.connect("hand-made", is_proactive=is_proactive, now_ms=0)
         first = self.end.take_control()
         found = decode_setup(first)
         assert found is not None

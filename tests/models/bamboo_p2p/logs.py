@@ -8,10 +8,10 @@ from functools import cache
 from culm_models.bamboo.entry import lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Connection
-from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.connection import BambooConnection
+from culm_models.bamboo_p2p.memory_store import MemoryBambooStore
 from culm_models.bamboo_p2p.peer import NewEntry, Peer
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.keys import KeyPair
 
 AUTHOR = KeyPair.generate(b"author")
@@ -56,12 +56,14 @@ class Pair:
 
     def __init__(
         self,
-        first: PeerSettings | None = None,
-        second: PeerSettings | None = None,
+        first: BambooSettings | None = None,
+        second: BambooSettings | None = None,
         flavour: HashFlavour = YAMF,
     ) -> None:
-        self.peers = [Peer(MemoryStore(flavour), settings or PeerSettings()) for settings in (first, second)]
-        self.ends: list[Connection] = [
+        self.peers = [
+            Peer(MemoryBambooStore(flavour), settings or BambooSettings()) for settings in (first, second)
+        ]
+        self.ends: list[BambooConnection] = [
             peer.connect("other", is_proactive=index == 0, now_ms=0) for index, peer in enumerate(self.peers)
         ]
 
@@ -82,8 +84,8 @@ class Pair:
         self.peers[1 - sender].settle()
         return bool(control or data)
 
-    def store(self, index: int) -> MemoryStore:
+    def store(self, index: int) -> MemoryBambooStore:
         """The store of one end."""
         store = self.peers[index].store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryBambooStore)
         return store

@@ -8,7 +8,7 @@ from typing import Any
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.peer import NewEntry
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup
 from culm_models.conform.bamboo_p2p.codecs import decode_all_data
 from culm_models.conform.bamboo_p2p.messages import SETUP, control_messages
@@ -22,7 +22,7 @@ class Recording:
 
     def __init__(
         self,
-        settings: tuple[PeerSettings, PeerSettings],
+        settings: tuple[BambooSettings, BambooSettings],
         flavour: HashFlavour,
         held: tuple[Iterable[NewEntry], Iterable[NewEntry]],
         split: int | None = None,

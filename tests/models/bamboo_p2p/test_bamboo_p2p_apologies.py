@@ -8,12 +8,12 @@ import pytest
 
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import YAMF
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.events import ApologyReceived, PayloadVerified
-from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.memory_store import MemoryBambooStore
 from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import BambooSettings, Policy
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
@@ -35,7 +35,7 @@ from culm_models.lzfoo import Compressor
 from tests.models.bamboo_p2p.hand_made import HandMade, proposal
 from tests.models.bamboo_p2p.logs import LOG, make_log
 
-GREEDY = PeerSettings(sends_greedily=True, accepts_greedy=True, send_window=0, receive_window=65_536)
+GREEDY = BambooSettings(sends_greedily=True, accepts_greedy=True, send_window=0, receive_window=65_536)
 GREEDY_SETUP = Setup(True, True, 65_536, 65_536)
 SIZE = 20
 ENTRIES = make_log(3, payload=lambda seq_num: b"%d" % seq_num * SIZE)
@@ -66,7 +66,7 @@ def raw(data: bytes) -> bytes:
     return encode_data(RawPayload(len(data))) + data
 
 
-def asked(settings: PeerSettings = GREEDY, entries: tuple[NewEntry, ...] = (), end: int = 3) -> HandMade:
+def asked(settings: BambooSettings = GREEDY, entries: tuple[NewEntry, ...] = (), end: int = 3) -> HandMade:
     """A greedy end that confirmed request 0, and to which its data comes."""
     made = HandMade(entries, settings, setup=GREEDY_SETUP)
     return made.control(proposal(0, end=end)).data(Switch(0))
@@ -84,9 +84,9 @@ def incoming(made: HandMade, request_id: int = 0) -> tuple[int, int]:
 class Chain:
     """Ends in a row, each with a connection to the one before, from which it pulls."""
 
-    def __init__(self, *held: tuple[NewEntry, ...], settings: PeerSettings = GREEDY) -> None:
-        self.peers = [Peer(MemoryStore(YAMF), settings) for _ in held]
-        self.links: list[tuple[tuple[Peer, Connection], tuple[Peer, Connection]]] = []
+    def __init__(self, *held: tuple[NewEntry, ...], settings: BambooSettings = GREEDY) -> None:
+        self.peers = [Peer(MemoryBambooStore(YAMF), settings) for _ in held]
+        self.links: list[tuple[tuple[Peer, BambooConnection], tuple[Peer, BambooConnection]]] = []
         self.apologies = [0] * len(held)
         self.verified: list[list[int]] = [[] for _ in held]
         for peer, entries in zip(self.peers, held, strict=True):
@@ -112,7 +112,9 @@ class Chain:
                 for way in (0, 1):
                     moved |= self._carry(link, way)
 
-    def _carry(self, link: tuple[tuple[Peer, Connection], tuple[Peer, Connection]], way: int) -> bool:
+    def _carry(
+        self, link: tuple[tuple[Peer, BambooConnection], tuple[Peer, BambooConnection]], way: int
+    ) -> bool:
         (peer, end), (other, to) = link[way], link[1 - way]
         peer.settle()
         control, data = end.take_control(), end.next_data()
@@ -185,7 +187,7 @@ def test_good_bytes_that_were_passed_on_are_not_apologised_for_when_the_rest_com
 
 
 def test_in_a_safe_connection_nothing_unverified_goes_on_and_nothing_is_apologised_for() -> None:
-    chain = Chain((bare(1, (0, payload(1)[:8])),), (), (), settings=PeerSettings())
+    chain = Chain((bare(1, (0, payload(1)[:8])),), (), (), settings=BambooSettings())
     chain.talk()
     assert chain.parts(1) == chain.parts(2) == []
     chain.peers[0].add([ENTRIES[0]])
@@ -310,10 +312,10 @@ NONE: dict[str, Callable[[], HandMade]] = {
     "metadata that is valid": lambda: asked().data(metadata(1)),
     "a payload that was skipped": lambda: asked().data(metadata(1), Skip(SkipReason.UNAVAILABLE)),
     "a piece that was notified": lambda: asked(
-        PeerSettings(accepts_greedy=True, policy=Policy(eagerness=Eagerness.NOTIFY))
+        BambooSettings(accepts_greedy=True, policy=Policy(eagerness=Eagerness.NOTIFY))
     ).data(Notify(1)),
     "a piece behind an apology": lambda: asked().data(metadata(1), raw(WRONG), Apology()),
-    "a completed piece in safe mode": lambda: asked(PeerSettings()).data(metadata(1), raw(payload(1))),
+    "a completed piece in safe mode": lambda: asked(BambooSettings()).data(metadata(1), raw(payload(1))),
 }
 
 
@@ -325,7 +327,7 @@ def test_an_apology_is_a_violation_for(name: str) -> None:
 
 
 def test_an_apology_behind_a_proper_prefix_is_none_of_a_violation_in_safe_mode_either() -> None:
-    made = asked(PeerSettings()).data(metadata(1), raw(payload(1)[:-1]), Apology())
+    made = asked(BambooSettings()).data(metadata(1), raw(payload(1)[:-1]), Apology())
     assert (made.code, incoming(made)) == (None, (1, 0))
 
 

@@ -15,7 +15,7 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.sequence import Piece, Sequence
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction, Policy
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
     Cancel,
@@ -39,7 +39,7 @@ from tests.models.bamboo_p2p.logs import LOG, make_log
 LENGTH = 5
 # Entries of no more than two bytes of payload, none of them empty.
 ENTRIES = make_log(LENGTH, payload=lambda seq_num: b"%d" % (10 + seq_num))
-RAW = PeerSettings(send_window=0)
+RAW = BambooSettings(send_window=0)
 LACKS = Skip(SkipReason.UNAVAILABLE)
 
 
@@ -67,7 +67,7 @@ def whole(first: int, last: int) -> list[DataMessage | bytes]:
 
 
 def responding(
-    entries: list[NewEntry], asked: Propose | None = None, settings: PeerSettings = RAW
+    entries: list[NewEntry], asked: Propose | None = None, settings: BambooSettings = RAW
 ) -> HandMade:
     """An end that confirmed the other one's request 0, for all of the log if nothing else is said."""
     made = HandMade(entries, settings)
@@ -77,7 +77,7 @@ def responding(
 def proposing(
     entries: list[NewEntry],
     confirmation: Adjust | None = None,
-    settings: PeerSettings = RAW,
+    settings: BambooSettings = RAW,
     setup: Setup | None = None,
     **wants: Any,
 ) -> HandMade:
@@ -126,7 +126,7 @@ def test_what_the_other_end_passed_by_data_is_not_sent() -> None:
 
 
 def test_what_the_other_end_passed_by_notify_is_not_sent() -> None:
-    made = responding(held(range(9)), settings=PeerSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
+    made = responding(held(range(9)), settings=BambooSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
     made.data(Switch(0), Notify(4))
     assert said(made)[0] == "n4"
 
@@ -185,7 +185,7 @@ def test_the_end_is_gone_to_by_the_responder_while_nothing_came() -> None:
     assert said(responding(held([]), asked)) == ["6"] * LENGTH
     # A proposer does not, nor a responder to whom something came.
     assert said(proposing(held([]), payload_only=True)) == []
-    made = responding(held([]), asked, PeerSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
+    made = responding(held([]), asked, BambooSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
     made.data(Switch(0), Notify(1))
     assert said(made) == []
 
@@ -231,7 +231,7 @@ def test_a_payload_of_which_there_is_an_unverified_part_stops() -> None:
 
 def test_a_payload_that_is_on_its_way_from_elsewhere_stops() -> None:
     expected = {(LOG, 1)}
-    settings = PeerSettings(send_window=0, expects_payload=lambda log, number: (log, number) in expected)
+    settings = BambooSettings(send_window=0, expects_payload=lambda log, number: (log, number) in expected)
     made = responding(held([2]), proposal(0, end=2), settings)
     assert said(made) == ["m"]
 
@@ -240,7 +240,7 @@ def test_a_payload_that_is_on_its_way_from_elsewhere_stops() -> None:
 
 
 def test_an_end_that_only_pulls_sends_nothing() -> None:
-    pulls = PeerSettings(send_window=0, policy=Policy(direction=Direction.PULL))
+    pulls = BambooSettings(send_window=0, policy=Policy(direction=Direction.PULL))
     made = responding(held(range(9)), settings=pulls)
     assert said(made) == []
     assert said(proposing(held(range(9)), direction=Direction.PULL)) == []
@@ -252,7 +252,7 @@ def test_an_end_that_only_pulls_sends_nothing() -> None:
 
 @pytest.mark.parametrize("direction", [Direction.BOTH, Direction.PUSH])
 def test_an_end_that_pushes_sends_what_it_holds(direction: Direction) -> None:
-    pushes = PeerSettings(send_window=0, policy=Policy(direction=direction))
+    pushes = BambooSettings(send_window=0, policy=Policy(direction=direction))
     assert said(responding(held(range(9)), settings=pushes)) == EVERYTHING
     assert said(proposing(held(range(9)), direction=direction)) == EVERYTHING
 

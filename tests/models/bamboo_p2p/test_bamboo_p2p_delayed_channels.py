@@ -8,7 +8,7 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.errors import Parked, Unanswered
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import PAUSE_MS, PeerSettings, Policy, PolicyAnswer
+from culm_models.bamboo_p2p.settings import PAUSE_MS, BambooSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
@@ -109,7 +109,7 @@ def test_a_confirmation_counts_after_an_own_cancel() -> None:
 
 def used_again() -> HandMade:
     """An end that has everything of request 0 but its last data message, and a new proposal 0."""
-    made = HandMade(ENTRIES, PeerSettings(credit=2))
+    made = HandMade(ENTRIES, BambooSettings(credit=2))
     made.control(proposal(0), Cancel(0, REFUSED))
     made.heard_data()
     made.heard()
@@ -221,7 +221,7 @@ def test_a_number_used_again_may_lose_while_its_former_use_is_not_over() -> None
 
 
 def test_more_lost_proposals_than_there_was_credit_for_are_a_violation() -> None:
-    made = HandMade(settings=PeerSettings(credit=2), is_proactive=True).control(Grant(1))
+    made = HandMade(settings=BambooSettings(credit=2), is_proactive=True).control(Grant(1))
     made.end.propose(RequestedRange(*LOG, 5, lower=1))
     for number in (1, 3):
         assert made.control(proposal(number, 6)).code is None
@@ -237,7 +237,7 @@ def test_an_own_proposal_that_was_cancelled_can_still_lose_and_owes_its_last_dat
 
 
 def test_what_waits_for_an_answer_keeps_overlapping_proposals_back() -> None:
-    made = HandMade(settings=PeerSettings(policy=Policy(answer=PolicyAnswer.WAIT)))
+    made = HandMade(settings=BambooSettings(policy=Policy(answer=PolicyAnswer.WAIT)))
     made.control(Grant(4), proposal(0, 1, end=4))
     with pytest.raises(Unanswered):
         made.end.propose(RequestedRange(*LOG, 4, lower=1))

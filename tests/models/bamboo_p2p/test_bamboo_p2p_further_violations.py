@@ -10,7 +10,7 @@ from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.errors import BambooP2pError
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import PAUSE_MS, UNCHANGING_MESSAGES_MAX, PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import PAUSE_MS, UNCHANGING_MESSAGES_MAX, BambooSettings, Policy
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
     Cancel,
@@ -43,7 +43,7 @@ LOG_ID_AT = 1 + len(LOG[0])
 
 def _more_lost_than_credit() -> HandMade:
     """Proposals that lose to one of the real end's: one more than there was credit for (R41)."""
-    made = HandMade(settings=PeerSettings(credit=1), is_proactive=True)
+    made = HandMade(settings=BambooSettings(credit=1), is_proactive=True)
     made.control(Grant(4)).propose(RequestedRange(*LOG, 1))
     return made.control(proposal(1, 2), proposal(3, 2))
 
@@ -64,7 +64,7 @@ def _another_size() -> HandMade:
 
 
 def _compressed(compressed: bytes, length: int = 8, window: int = 65_536) -> HandMade:
-    made = HandMade(settings=PeerSettings(receive_window=window)).control(proposal()).data(Switch(0))
+    made = HandMade(settings=BambooSettings(receive_window=window)).control(proposal()).data(Switch(0))
     return made.data(metadata(1), CompressedPayload(length, len(compressed)), compressed)
 
 

@@ -15,12 +15,12 @@ from culm_models import varu64
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import FLAVOURS, YAMF
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.data_channel import receiver as receiver_module
 from culm_models.bamboo_p2p.errors import CallRefused
-from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.memory_store import MemoryBambooStore
 from culm_models.bamboo_p2p.peer import NewEntry, Peer
-from culm_models.bamboo_p2p.settings import MESSAGES_A_TURN, UNCHANGING_MESSAGES_MAX, PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import MESSAGES_A_TURN, UNCHANGING_MESSAGES_MAX, BambooSettings, Policy
 from culm_models.bamboo_p2p.store import HeldEntry, VerifiedEntry
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
@@ -53,16 +53,16 @@ SESSIONS: list[dict[str, Any]] = json.loads((vectors.FOLDER / "sessions.json").r
 HUGE = 2**60
 
 
-def replay(session: dict[str, Any], role: int, rng: random.Random) -> Connection:
+def replay(session: dict[str, Any], role: int, rng: random.Random) -> BambooConnection:
     """One end hears what the other one said, with some of it broken; what it asked for is asked for."""
     end = session["ends"][role]
-    settings = PeerSettings(
+    settings = BambooSettings(
         end["settings"]["send"] == "greedy",
         end["settings"]["receive"] == "greedy",
         end["settings"]["send_window"],
         end["settings"]["receive_window"],
     )
-    peer = Peer(MemoryStore(FLAVOURS[session["hash"]]), settings)
+    peer = Peer(MemoryBambooStore(FLAVOURS[session["hash"]]), settings)
     peer.add(
         NewEntry(
             bytes.fromhex(one["entry"]),
@@ -148,7 +148,7 @@ def test_more_than_was_claimed_is_refused_by_its_head(message: RawPayload) -> No
 
 
 def test_a_notify_of_very_many_pieces_takes_no_time() -> None:
-    made = HandMade(make_log(9), PeerSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
+    made = HandMade(make_log(9), BambooSettings(policy=Policy(eagerness=Eagerness.NOTIFY)))
     made.control(proposal(0)).data(Switch(0), Notify(HUGE), Notify(2**64 - 1))
     assert made.code is None
     assert made.data(Notify(2**64 - 1)).code == "bamboo_p2p.piece"
@@ -170,7 +170,7 @@ def test_what_changes_nothing_has_a_budget_on_either_channel() -> None:
 
 
 def test_credit_bounds_requests_and_not_what_the_other_end_grants() -> None:
-    made = HandMade(settings=PeerSettings(credit=100)).control(*[Grant(1)] * 5000)
+    made = HandMade(settings=BambooSettings(credit=100)).control(*[Grant(1)] * 5000)
     assert made.end.credit == 5000
     made.control(*[proposal(2 * number, 2**62) for number in range(100)])
     assert made.code is None
@@ -178,7 +178,7 @@ def test_credit_bounds_requests_and_not_what_the_other_end_grants() -> None:
 
 
 def test_open_requests_are_small() -> None:
-    made = HandMade(settings=PeerSettings(credit=10_000))
+    made = HandMade(settings=BambooSettings(credit=10_000))
     tracemalloc.start()
     for number in range(300):
         made.control(proposal(2 * number, 1_000 + number))
@@ -210,7 +210,7 @@ def bombs(count: int) -> bytes:
     return said
 
 
-def held(store: MemoryStore, count: int) -> list[bool]:
+def held(store: MemoryBambooStore, count: int) -> list[bool]:
     return [store.has_payload(LOG, number) for number in range(1, count + 1)]
 
 
@@ -324,7 +324,7 @@ def test_who_insists_on_a_dropped_payload_is_told_and_who_does_not_gets_the_rest
 ) -> None:
     first, second = make_log(2)
     given = [NewEntry(first.entry_bytes), second]
-    made = without_payload_1(HandMade(given, PeerSettings(send_window=0)), monkeypatch)
+    made = without_payload_1(HandMade(given, BambooSettings(send_window=0)), monkeypatch)
     made.control(proposal(end=2, mandatory=is_mandatory))
     said = made.heard_data()
     codes = [message.code for message in made.heard() if isinstance(message, Cancel)]

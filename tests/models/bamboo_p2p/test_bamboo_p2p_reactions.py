@@ -9,7 +9,7 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.errors import RefusedBefore
 from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
     Cancel,
@@ -109,7 +109,7 @@ def test_short_of_resources_without_another_request_waits_until_one_is_freed() -
 
 
 def test_two_ends_that_refuse_for_resources_fall_silent() -> None:
-    refuses = PeerSettings(policy=Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.RESOURCES))
+    refuses = BambooSettings(policy=Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.RESOURCES))
     pair = Pair(refuses, refuses)
     pair.talk()
     for end in pair.ends:
@@ -222,7 +222,7 @@ def test_a_hash_mismatch_is_told_with_our_own_entry() -> None:
 
 
 def test_a_responder_that_holds_the_link_alone_refuses() -> None:
-    made = HandMade([ENTRIES[12]], PeerSettings(policy=Policy(direction=Direction.PUSH)))
+    made = HandMade([ENTRIES[12]], BambooSettings(policy=Policy(direction=Direction.PUSH)))
     made.control(proposal(0, 13, lower=13, expected_hash=YAMF.hash(b"else")))
     assert made.heard()[-1] == Cancel(0, CancelCode.REFUSED)
 

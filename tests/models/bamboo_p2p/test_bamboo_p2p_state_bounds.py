@@ -12,7 +12,7 @@ from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests import request, request_table
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.sequence import SKIPPED_RUNS_MAX, PassedPieces, Sequence
-from culm_models.bamboo_p2p.settings import PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import BambooSettings, Policy
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
     Cancel,
@@ -29,7 +29,7 @@ from culm_models.bamboo_p2p.wire.messages import (
 from tests.models.bamboo_p2p.hand_made import HandMade, proposal
 from tests.models.bamboo_p2p.logs import LOG, Pair, make_log
 
-NOTIFIES = PeerSettings(policy=Policy(eagerness=Eagerness.NOTIFY))
+NOTIFIES = BambooSettings(policy=Policy(eagerness=Eagerness.NOTIFY))
 LACKS = encode_data(Skip(SkipReason.UNAVAILABLE))
 
 
@@ -138,7 +138,7 @@ def test_what_open_requests_need_is_forgotten_last(monkeypatch: pytest.MonkeyPat
 def test_a_peer_whose_proposals_lose_for_ever_is_dropped_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the credit of a lost proposal again, and never says the last data message of any (R15, R41)."""
     monkeypatch.setattr(negotiation, "LOST_MAX", 64)
-    made = HandMade(is_proactive=True, settings=PeerSettings(credit=8))
+    made = HandMade(is_proactive=True, settings=BambooSettings(credit=8))
     lost, ids = 0, count(1, 2)
     while made.code is None:
         made.control(Grant(1))

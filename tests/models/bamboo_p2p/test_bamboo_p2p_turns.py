@@ -16,17 +16,17 @@ from culm_models.bamboo_p2p.errors import DataInvalid
 from culm_models.bamboo_p2p.events import ConnectionDropped
 from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import TURN_BYTES, PeerSettings
+from culm_models.bamboo_p2p.settings import TURN_BYTES, BambooSettings
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness, Propose
 from culm_models.conform.bamboo_p2p.codecs import decode_all_data
 from culm_models.lzfoo import Decompressor
 from tests.models.bamboo_p2p.hand_made import HandMade
 from tests.models.bamboo_p2p.logs import AUTHOR, LOG, Pair, make_log
 
-RAW = PeerSettings(send_window=0)
+RAW = BambooSettings(send_window=0)
 
 
-def asking_for(logs: int, settings: PeerSettings, held: list[tuple[NewEntry, ...]]) -> HandMade:
+def asking_for(logs: int, settings: BambooSettings, held: list[tuple[NewEntry, ...]]) -> HandMade:
     """An end that holds logs 0, 1, …, each asked for as a whole by a request of twice its number."""
     made = HandMade([one for log in held for one in log], settings)
     for number in range(logs):
@@ -61,11 +61,11 @@ def payload_bytes(turn: list[dict[str, Any]]) -> int:
     )
 
 
-LARGE: dict[str, tuple[PeerSettings, Callable[[int], bytes]]] = {
+LARGE: dict[str, tuple[BambooSettings, Callable[[int], bytes]]] = {
     "raw": (RAW, lambda seq_num: bytes((seq_num,)) * 300_000),
-    "compressed": (PeerSettings(), lambda seq_num: bytes((seq_num,)) * 300_000),
+    "compressed": (BambooSettings(), lambda seq_num: bytes((seq_num,)) * 300_000),
     "raw, a row of entries": (RAW, lambda seq_num: bytes((seq_num,)) * 40_000),
-    "compressed, a row of entries": (PeerSettings(), lambda seq_num: bytes((seq_num,)) * 40_000),
+    "compressed, a row of entries": (BambooSettings(), lambda seq_num: bytes((seq_num,)) * 40_000),
     "raw, small": (RAW, lambda seq_num: b"%d" % seq_num),
 }
 
@@ -79,9 +79,9 @@ def test_a_turn_is_of_one_request_and_of_64_kib_of_payload_at_most(name: str) ->
         assert payload_bytes(turn) <= TURN_BYTES
 
 
-@pytest.mark.parametrize("settings", [RAW, PeerSettings()], ids=["raw", "compressed"])
+@pytest.mark.parametrize("settings", [RAW, BambooSettings()], ids=["raw", "compressed"])
 def test_whoever_has_something_to_send_has_its_turn_before_another_has_a_second(
-    settings: PeerSettings,
+    settings: BambooSettings,
 ) -> None:
     sizes = (500_000, 200_000, 10)
     made = asking_for(3, settings, [log_of(size, at) for at, size in enumerate(sizes)])
@@ -92,7 +92,7 @@ def test_whoever_has_something_to_send_has_its_turn_before_another_has_a_second(
 
 def test_all_of_it_comes_whatever_the_turns_cut() -> None:
     logs = [make_log(3, payload=LARGE["compressed"][1], log_id=number) for number in range(2)]
-    made = asking_for(2, PeerSettings(), logs)
+    made = asking_for(2, BambooSettings(), logs)
     sent: dict[int, bytearray] = {0: bytearray(), 2: bytearray()}
     expander, current = Decompressor(65_536), 0
     for turn in turns(made):
@@ -148,7 +148,9 @@ def _alike(seq_num: int) -> bytes:
     return b"payloads that are alike, " * (seq_num % 9) + b"%d" % seq_num
 
 
-def _taken(flavour: HashFlavour, step: int | None, settings: PeerSettings, **wanted: Any) -> tuple[Any, ...]:
+def _taken(
+    flavour: HashFlavour, step: int | None, settings: BambooSettings, **wanted: Any
+) -> tuple[Any, ...]:
     """What one end reports and holds when the other one's data comes in steps of so many bytes."""
     pair = Pair(settings, settings, flavour)
     pair.peers[0].add(make_log(LENGTH, flavour, payload=_alike))
@@ -189,14 +191,14 @@ def _taken(flavour: HashFlavour, step: int | None, settings: PeerSettings, **wan
 def test_whole_bursts_and_single_bytes_come_to_the_same(
     flavour: HashFlavour, window: int, wanted: dict[str, Any]
 ) -> None:
-    settings = PeerSettings(send_window=window, receive_window=window)
+    settings = BambooSettings(send_window=window, receive_window=window)
     burst = _taken(flavour, None, settings, **wanted)
     assert burst == _taken(flavour, 1, settings, **wanted) == _taken(flavour, 333, settings, **wanted)
     assert burst[1] and burst[3] is None
 
 
 def test_an_entry_with_a_wrong_signature_ends_a_row_and_the_connection_and_what_was_before_is_kept() -> None:
-    pair = Pair(PeerSettings(send_window=0), PeerSettings(), YASMF)
+    pair = Pair(BambooSettings(send_window=0), BambooSettings(), YASMF)
     log = make_log(LENGTH, YASMF, payload=_alike)
     pair.peers[0].add(log)
     pair.talk()
@@ -214,7 +216,7 @@ def test_an_entry_with_a_wrong_signature_ends_a_row_and_the_connection_and_what_
 
 
 def test_a_large_payload_delays_another_requests_entry_by_one_turn_at_most() -> None:
-    pair = Pair(PeerSettings(send_window=0))
+    pair = Pair(BambooSettings(send_window=0))
     large = make_log(1, payload=lambda seq_num: bytes(1_000_000))
     small = make_log(3, log_id=8)
     pair.peers[0].add([*large, *small])
@@ -239,7 +241,7 @@ def test_a_large_payload_delays_another_requests_entry_by_one_turn_at_most() -> 
 
 def test_a_payload_that_fits_a_turn_goes_out_whole_and_a_larger_one_in_parts() -> None:
     sizes = (30_000, 30_000, 30_000, TURN_BYTES, 5, TURN_BYTES + 1, 100)
-    pair = Pair(PeerSettings(send_window=0))
+    pair = Pair(BambooSettings(send_window=0))
     pair.peers[0].add(make_log(len(sizes), payload=lambda seq_num: bytes(sizes[seq_num - 1])))
     pair.talk()
     pair.ends[1].propose(RequestedRange(*LOG, 1, end=len(sizes)))

@@ -14,7 +14,7 @@ from culm_models.bamboo_p2p.settings import (
     COMPRESSED_BYTES_MAX,
     PAUSE_MS,
     UNCHANGING_MESSAGES_MAX,
-    PeerSettings,
+    BambooSettings,
     Policy,
 )
 from culm_models.bamboo_p2p.wire.control import encode_control
@@ -67,7 +67,7 @@ def serving() -> HandMade:
 
 def asking(policy: Policy | None = None, **wants: object) -> HandMade:
     """An end that holds nothing and confirmed the proposal 0 of the hand-made one for the whole log."""
-    made = HandMade(settings=PeerSettings(policy=policy or Policy()))
+    made = HandMade(settings=BambooSettings(policy=policy or Policy()))
     made.control(proposal(**wants))  # type: ignore[arg-type]
     made.data(Switch(0))
     return made
@@ -103,7 +103,7 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
     "too much credit": ("credit", lambda: serving().control(Grant(2**64 - 1), Grant(1))),
     "a proposal without credit": (
         "credit",
-        lambda: HandMade(settings=PeerSettings(credit=1)).control(proposal(0), proposal(2)),
+        lambda: HandMade(settings=BambooSettings(credit=1)).control(proposal(0), proposal(2)),
     ),
     # 0x03
     "an id of the wrong parity": ("id", lambda: serving().control(proposal(1))),
@@ -161,7 +161,7 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
     "data without a current request": ("current", lambda: serving().data(Notify(1))),
     "a switch to an unconfirmed request": (
         "current",
-        lambda: HandMade(settings=PeerSettings(credit=4)).data(Switch(2)),
+        lambda: HandMade(settings=BambooSettings(credit=4)).data(Switch(2)),
     ),
     "a switch to an own id that was never given": ("current", lambda: serving().data(Switch(1))),
     "the end of an own id that was never given": ("current", lambda: serving().data(Cancelled(1))),
@@ -304,7 +304,7 @@ VIOLATIONS: dict[str, tuple[str, Callable[[], HandMade]]] = {
 
 
 def _without_window() -> HandMade:
-    made = HandMade(settings=PeerSettings(receive_window=0))
+    made = HandMade(settings=BambooSettings(receive_window=0))
     made.control(proposal())
     return made.data(Switch(0))
 
@@ -320,7 +320,7 @@ def _behind_the_end() -> HandMade:
 
 
 def greedily_asking() -> HandMade:
-    made = HandMade(settings=PeerSettings(accepts_greedy=True), setup=Setup(True, False, 65_536, 65_536))
+    made = HandMade(settings=BambooSettings(accepts_greedy=True), setup=Setup(True, False, 65_536, 65_536))
     made.control(proposal())
     return made.data(Switch(0))
 
@@ -367,7 +367,7 @@ ADMITTED: dict[str, Callable[[], HandMade]] = {
     ),
     "a true proof of a fork": lambda: proposing().control(PROOF),
     "two ends in a row": lambda: (
-        HandMade(settings=PeerSettings()).control(proposal(0, end=1), proposal(2, end=1))
+        HandMade(settings=BambooSettings()).control(proposal(0, end=1), proposal(2, end=1))
     ).data(Cancelled(0), Cancelled(2)),
 }
 

@@ -15,7 +15,7 @@ from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, YASMF, HashFlavour
 from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import PeerSettings, Policy, PolicyAnswer
+from culm_models.bamboo_p2p.settings import BambooSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
@@ -46,7 +46,7 @@ from tests.models.bamboo_p2p.recorded import Recording
 
 FOLDER: Final = Path(__file__).parents[2] / "vectors" / "bamboo_p2p"
 LENGTH: Final = 17
-_RAW: Final = PeerSettings(send_window=0, receive_window=0)
+_RAW: Final = BambooSettings(send_window=0, receive_window=0)
 
 
 def entries() -> dict[str, Any]:
@@ -279,14 +279,14 @@ def sessions(split: int | None = None) -> list[dict[str, Any]]:
     ended = make_log(5, end_of_log=True)
     part = log[3].payload or b""
     wrong = NewEntry(log[0].entry_bytes, None, ((0, b"?"),))
-    greedy = PeerSettings(sends_greedily=True, accepts_greedy=True, send_window=0, receive_window=0)
-    refuses = PeerSettings(send_window=0, policy=Policy(answer=PolicyAnswer.REFUSE))
+    greedy = BambooSettings(sends_greedily=True, accepts_greedy=True, send_window=0, receive_window=0)
+    refuses = BambooSettings(send_window=0, policy=Policy(answer=PolicyAnswer.REFUSE))
 
     def asks(by: int, start: int, /, **wants: Any) -> Callable[[Pair], None]:
         return lambda pair: _propose(pair, by, RequestedRange(*LOG, start, **wants))
 
     both = (_RAW, _RAW)
-    plans: list[tuple[str, HashFlavour, tuple[PeerSettings, PeerSettings], Any, Any, list[Any]]] = [
+    plans: list[tuple[str, HashFlavour, tuple[BambooSettings, BambooSettings], Any, Any, list[Any]]] = [
         ("a whole log is fetched", YAMF, both, log, (), [asks(1, 1, end=LENGTH)]),
         ("a whole log is fetched, YASMF", YASMF, both, other, (), [asks(1, 1, end=LENGTH)]),
         ("one entry and its pool, YASMF", YASMF, both, other, (), [asks(1, 6, end=6, upper=13)]),
@@ -345,7 +345,7 @@ def sessions(split: int | None = None) -> list[dict[str, Any]]:
             asks(1, 1, end=1),
             lambda pair: pair.peers[0].add(log[:1]),
         ]),
-        ("compressed payloads", YAMF, (PeerSettings(), PeerSettings()), log[:6], (), [asks(1, 1, end=6)]),
+        ("compressed payloads", YAMF, (BambooSettings(), BambooSettings()), log[:6], (), [asks(1, 1, end=6)]),
     ]  # fmt: skip
     found = []
     for name, flavour, settings, first, second, steps in plans:

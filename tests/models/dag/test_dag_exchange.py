@@ -18,7 +18,7 @@ from culm_models.dag.exchange.events import (
 from culm_models.dag.exchange.ranges import bits_of, chunk_bit, ranges_of
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility
 from culm_models.dag.replica.codec import encode_append
-from culm_models.dag.wire.codec import FrameReader, frame_of
+from culm_models.dag.wire.codec import DagMessageReader, frame_of
 from culm_models.dag.wire.messages import (
     CHUNK_SIZE,
     AckStatus,
@@ -55,7 +55,7 @@ class Talk:
         return self.exchange.receive(b"".join(map(frame_of, messages)))
 
     def hear(self) -> list[DagMessage]:
-        heard = FrameReader()
+        heard = DagMessageReader()
         messages: list[DagMessage] = []
         while frame := self.exchange.next_frame():
             messages += heard.feed(frame)

@@ -13,7 +13,7 @@ from culm_models.dag.blocks.cid import CAR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.blocks.varint import write_varint
 from culm_models.dag.errors import DagError
-from culm_models.dag.wire.codec import FrameReader, decode_message, encode_message, frame_of
+from culm_models.dag.wire.codec import DagMessageReader, decode_message, encode_message, frame_of
 from culm_models.dag.wire.messages import (
     CHUNK_SIZE,
     DagAck,
@@ -76,7 +76,7 @@ def test_a_message_comes_back(message: DagMessage) -> None:
 
 
 def streamed(pieces: list[bytes]) -> tuple[list[DagMessage], str | None, int]:
-    reader, found = FrameReader(), []
+    reader, found = DagMessageReader(), []
     try:
         for piece in pieces:
             found += reader.feed(piece)
@@ -170,7 +170,7 @@ def test_the_form_of_messages(value: Any) -> None:
 def test_frames_that_end_the_stream(data: bytes, expected: str) -> None:
     good = frame_of(DagCancel(SPACE, ()))
     assert streamed([good + data]) == ([DagCancel(SPACE, ())], f"dag.{expected}", len(good))
-    reader = FrameReader()
+    reader = DagMessageReader()
     for _ in range(2):
         with pytest.raises(DagError):
             reader.feed(data)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from culm_models.errors import CulmError
-from culm_models.p2panda.events import Rejected
+from culm_models.p2panda.events import EntryRejected
 from culm_models.p2panda.ingest import LogBusyError
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.p2panda.peer import Peer
@@ -138,7 +138,7 @@ def test_a_refused_entry_is_told_with_its_bytes() -> None:
     damaged = entry[:-1] + bytes((entry[-1] ^ 1,))
     peer.receive(HIGH, codec.encode_entry_message(0, damaged, operation), NOW)
     (event,) = peer.take_events()
-    assert isinstance(event, Rejected)
+    assert isinstance(event, EntryRejected)
     assert (event.code, event.entry, event.operation) == ("bamboo.signature", damaged, operation)
 
 
@@ -149,7 +149,7 @@ def test_a_fork_is_told_with_the_hash_that_stays() -> None:
     branch = make_log(ANNA, 0, 1, text="other", after=log[:1])
     assert not offer(peer, branch[0])
     (event,) = peer.take_events()
-    assert isinstance(event, Rejected)
+    assert isinstance(event, EntryRejected)
     assert (event.code, event.held_hash) == ("bamboo.fork", log[1].hash)
     assert heights(peer) == [(*log[0].log, 2)]
 

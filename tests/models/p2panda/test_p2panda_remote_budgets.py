@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo.log_store import LogKey, LogKind
 from culm_models.p2panda.errors import MessageTooLargeError
-from culm_models.p2panda.events import Heights, Rejected
+from culm_models.p2panda.events import EntryRejected, Heights
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation import ranges
@@ -188,7 +188,7 @@ def test_the_branch_that_is_not_held_is_its_authors_fault_to_its_end() -> None:
     ((ours, theirs),) = forked_logs(MALLORY, 1, 12)
     peer = in_session(ours[:4])
     bring(peer, *entries(theirs))
-    refused = [event for event in peer.take_events() if isinstance(event, Rejected)]
+    refused = [event for event in peer.take_events() if isinstance(event, EntryRejected)]
     assert [event.code for event in refused] == [
         *["bamboo.fork"] * 3,
         "bamboo.backlink_mismatch",
@@ -202,7 +202,7 @@ def test_a_gap_and_a_wrong_signature_are_the_remotes_fault() -> None:
     peer = in_session()
     forged = log[0].entry_bytes[:-1] + bytes((log[0].entry_bytes[-1] ^ 1,))
     bring(peer, *entries(log[3:]), EntryMessage(0, forged, log[0].payload_bytes))
-    refused = [event for event in peer.take_events() if isinstance(event, Rejected)]
+    refused = [event for event in peer.take_events() if isinstance(event, EntryRejected)]
     assert [(event.code, event.blameless) for event in refused] == [
         ("bamboo.backlink_unknown", False),
         ("bamboo.backlink_unknown", False),
@@ -217,7 +217,7 @@ def test_what_follows_on_a_discarded_branch_is_not_the_remotes_fault() -> None:
     assert peer.apply_entry(HIGH, first, log[0], NOW)
     peer.discard(log[:1], NOW)
     assert not peer.apply_entry(HIGH, second, log[1], NOW)
-    (refused,) = [event for event in peer.take_events() if isinstance(event, Rejected)]
+    (refused,) = [event for event in peer.take_events() if isinstance(event, EntryRejected)]
     assert (refused.code, refused.blameless) == ("bamboo.backlink_unknown", True)
 
 

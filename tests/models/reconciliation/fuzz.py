@@ -13,7 +13,7 @@ import sys
 from typing import Any, Final
 
 from culm_models.lifts import DEFAULT
-from culm_models.p2panda.events import Event
+from culm_models.p2panda.events import PeerEvent
 from culm_models.p2panda.wire.codec import encode
 from culm_models.p2panda.wire.messages import MODE_SET_RECONCILIATION, SyncRequest
 from culm_models.p2panda.wire.reconciliation_codec import encode_many
@@ -117,7 +117,7 @@ def machine(data: bytes) -> None:
     assert own.shown <= 3 * len(own) + _SLACK_ITEMS
 
 
-def peer(data: bytes) -> list[Event]:
+def peer(data: bytes) -> list[PeerEvent]:
     """Whatever comes behind a request for mode 1, the peer goes on and talks to others."""
     source = Input(data)
     local = make_peer(HIGH, [_LOG] if source.below(2) else [], modes=(1, 0))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import ChannelOutput, Delivered, Event
+from culm_models.sds.events import ChannelOutput, Delivered, SdsEvent
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode, encode
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
@@ -28,7 +28,7 @@ class Peer:
         self.settings = settings_of(profile, **changed)
         self.channel = Channel(CHANNEL, profile, self.settings, now_ms=now_ms, seed=name.encode())
         self.channel.join(name, now_ms)
-        self.events: list[Event] = []
+        self.events: list[SdsEvent] = []
 
     def did(self, output: ChannelOutput) -> ChannelOutput:
         self.events += output.events

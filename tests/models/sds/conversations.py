@@ -18,7 +18,7 @@ import pytest
 from culm_models.sds.bloom.farmhash import fingerprint64
 from culm_models.sds.channel import Channel
 from culm_models.sds.errors import SdsError
-from culm_models.sds.events import ChannelOutput, Event
+from culm_models.sds.events import ChannelOutput, SdsEvent
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 
@@ -126,7 +126,7 @@ class Player:
         self._channels[who] = again
 
 
-def shown(event: Event, expected: Json) -> Json:
+def shown(event: SdsEvent, expected: Json) -> Json:
     """An event as the file has it, with the details that are expected."""
     details = {name: plain(getattr(event, name)) for name in expected if name != "kind"}
     return {"kind": event.kind, **details}

@@ -8,13 +8,13 @@ import pytest
 
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
-from culm_models.testing.sds.scenario import Scenario
+from culm_models.testing.sds.scenario import SdsScenario
 from culm_models.testing.sds.simulator import SdsSimulation
 
 
-def plain(hosted: tuple[int, ...], profile: Profile = "spec", **changed: object) -> Scenario:
+def plain(hosted: tuple[int, ...], profile: Profile = "spec", **changed: object) -> SdsScenario:
     """Nobody fails and nothing is lost, unless told."""
-    scenario = Scenario(
+    scenario = SdsScenario(
         profile=profile,
         settings=replace(SdsSettings.for_profile(profile), bloom_capacity=1_000),
         hosted=hosted,

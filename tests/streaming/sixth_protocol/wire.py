@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from culm_models.conform.operation import Operation
+from culm_models.conform.operation import ConformOperation
 from culm_models.errors import ModelError, require
 
 MAX_NOTE_BYTES: Final = 256
@@ -41,7 +41,7 @@ def write_note(number: int, text: str) -> bytes:
 
 
 OPERATIONS: Final = (
-    Operation(
+    ConformOperation(
         "notes.read",
         "bytes",
         "notes",

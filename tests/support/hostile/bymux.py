@@ -9,7 +9,7 @@ from typing import Final
 from culm_connectors.transport import Address
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.wire.control import encode_setup
 from culm_models.bymux import DATA, Frame, FrameType, encode_frame
 from tests.support.hostile.source_address import under_keys
@@ -22,7 +22,7 @@ async def _frames(frame: Frame, address: Address) -> None:
     data = encode_frame(frame) * _AT_ONCE
     channel = await connect_tcp(address, TcpSettings())
     try:
-        await channel.write(encode_setup(PeerSettings().setup))
+        await channel.write(encode_setup(BambooSettings().setup))
         while True:
             await channel.write(data)
     finally:

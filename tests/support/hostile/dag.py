@@ -14,7 +14,7 @@ from culm_connectors.transport.interface import Connection, SendStream
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, cid_of
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.validation_rules import DEFAULT_RULES
-from culm_models.dag.wire.codec import FrameReader, frame_of
+from culm_models.dag.wire.codec import DagMessageReader, frame_of
 from culm_models.dag.wire.messages import (
     FRAME_MAX,
     AckStatus,
@@ -36,7 +36,7 @@ Answer = Callable[[DagWant], list[DagMessage]]
 @asynccontextmanager
 async def _said(
     address: Address, *first: DagMessage
-) -> AsyncIterator[tuple[Connection, SendStream, FrameReader]]:
+) -> AsyncIterator[tuple[Connection, SendStream, DagMessageReader]]:
     """A connection on whose stream something was said, and a reader of what comes."""
 
     async def open_stream(connection: Connection) -> None:
@@ -53,7 +53,7 @@ async def _said(
         speak_first=open_stream,
     )
     try:
-        yield connection, opened[0], FrameReader()
+        yield connection, opened[0], DagMessageReader()
     finally:
         connection.abort(CloseCode.NORMAL)
         await connection.close()

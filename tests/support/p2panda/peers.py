@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from culm_models.p2panda.events import Event
+from culm_models.p2panda.events import PeerEvent
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions.session import SessionState
@@ -74,12 +74,12 @@ def said(peer: Peer, remote: bytes) -> list[Message]:
     return MessageStream().feed(peer.take_outgoing(remote))
 
 
-def kinds(events: Iterable[Event]) -> list[str]:
+def kinds(events: Iterable[PeerEvent]) -> list[str]:
     """The kinds of events, in order."""
     return [event.kind for event in events]
 
 
-def codes(events: Iterable[Event]) -> list[str]:
+def codes(events: Iterable[PeerEvent]) -> list[str]:
     """The codes of the events that have one."""
     return [code for event in events if (code := getattr(event, "code", None)) is not None]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.dag.bounds import Bounds
+from culm_models.dag.bounds import DagBounds
 from culm_models.dag.errors import RulesDiffer, RulesMalformed, RulesUnsupported
 from culm_models.dag.validation_rules import ValidationRules
 from culm_topics.dag.records import VERDICT_KEY
@@ -74,7 +74,7 @@ def test_the_first_process_publishes_and_one_that_differs_is_told_the_field(
     with pytest.raises(RulesDiffer, match="policy is bearer here and bound there; leeway is 60 here"):
         agree_verdict(settings, BEARER)
     with pytest.raises(RulesDiffer, match=r"bounds\.forks is 9 here"):
-        agree_verdict(settings, ValidationRules(bounds=Bounds(forks=9)))
+        agree_verdict(settings, ValidationRules(bounds=DagBounds(forks=9)))
     with pytest.raises(RulesUnsupported):
         agree_verdict(settings, ValidationRules(hashes=(0, 0x99)))
     assert read_all(settings, SETTINGS_TOPIC) == [SAID]

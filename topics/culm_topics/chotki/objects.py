@@ -14,7 +14,7 @@ from culm_models.chotki.ids import OFFSET_MAX, Id, read_id_text
 from culm_models.chotki.log0 import NAMES_ID, REPLICA_CLASS_ID, SYSTEM_SOURCE
 from culm_models.chotki.rdx import ClassField, parse_class
 from culm_models.chotki.rdx.classes import REFERENCE_FIELD
-from culm_models.chotki.unique_values import Duplicate, UniqueValues
+from culm_models.chotki.unique_values import DuplicateValue, UniqueValues
 from culm_topics.chotki.errors import NameUnknown
 from culm_topics.chotki.global_names import GlobalNames
 from culm_topics.chotki.values import Value, read_value
@@ -210,7 +210,7 @@ def _object(
     return ChotkiObject(id, class_id, class_, names, typed, others)
 
 
-def find_duplicates(source: FieldSource, max_values: int = DEFAULT_MAX_VALUES) -> list[Duplicate]:
+def find_duplicates(source: FieldSource, max_values: int = DEFAULT_MAX_VALUES) -> list[DuplicateValue]:
     """Return all duplicates among `max_values` values at most; reads classes with unique fields only."""
     values = UniqueValues(max_values)
     for class_id in source.class_ids():

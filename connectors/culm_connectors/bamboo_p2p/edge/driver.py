@@ -43,7 +43,7 @@ from culm_connectors.transport.interface import Address, ByteChannel, Connection
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.peer import Peer
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_topics.kafka.origin import Origin
 
 FOLDER: Final = "bamboo"
@@ -295,7 +295,7 @@ def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPe
     """Return the settings of the peer and its connections."""
     settings = context.settings.bamboo
     return BambooPeerSettings(
-        connection=PeerSettings(
+        connection=BambooSettings(
             sends_greedily=settings.greedy,
             accepts_greedy=settings.greedy,
             send_window=settings.send_window_bytes,

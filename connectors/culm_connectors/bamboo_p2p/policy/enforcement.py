@@ -17,7 +17,7 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.errors import CallRefused
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified, ForkFound, PayloadVerified
 from culm_models.bamboo_p2p.requests.request import Request
@@ -261,7 +261,7 @@ class PolicyEnforcement:
         self._full.add(principal)
         return True
 
-    def enforce(self, principal: str, connection: Connection) -> None:
+    def enforce(self, principal: str, connection: BambooConnection) -> None:
         """End the requests of a connection that would be refused now, and accept no more data of them."""
         if connection.dropped is not None:
             return

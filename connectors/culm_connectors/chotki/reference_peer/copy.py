@@ -67,7 +67,7 @@ async def copy_replica(
                 match event:
                     case events.Quarantined(id=id, letter=letter):
                         unreadable.append((id, letter))
-                    case events.Refused(code=code, message=message):
+                    case events.SessionRefused(code=code, message=message):
                         why = f"{code}: {message}"
                     case events.ByeReceived(reason=reason):
                         why = f"it said {reason!r}"

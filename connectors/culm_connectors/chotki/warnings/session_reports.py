@@ -29,10 +29,10 @@ from culm_connectors.kafka import ProducerRecord
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
-from culm_models.chotki.events import SessionState
+from culm_models.chotki.events import SyncState
 from culm_models.chotki.rdx import print_text
 from culm_models.chotki.sync.progress import Progress
-from culm_models.chotki.unique_values import Duplicate, texts
+from culm_models.chotki.unique_values import DuplicateValue, texts
 from culm_topics.chotki.records import OpenSyncItem, SessionRecord, session_key, source_key
 from culm_topics.records import rejection
 
@@ -74,7 +74,7 @@ class SessionReports:
                 metrics.syncs_in += 1
                 metrics.fields_in += fields
                 self.session(connection)
-            case events.Refused(code=code, message=message, record=record):
+            case events.SessionRefused(code=code, message=message, record=record):
                 metrics.rejects[code] += 1
                 logger.warning("%s %s: %s: %s", connection.name, connection.traces, code, message)
                 self._reject(connection, code, message, record)
@@ -121,7 +121,7 @@ class SessionReports:
     def _enter(self, connection: ReplicaConnection) -> None:
         """Write a line when a session becomes live, but not when a ping leaves and enters that state."""
         last = self._reported[connection.number].record
-        live = SessionState.LIVE.value
+        live = SyncState.LIVE.value
         if last is not None and connection.session.state.value == live and last.state != live:
             self.session(connection)
 
@@ -174,7 +174,7 @@ class SessionReports:
         """Write a line about a connection that was not served."""
         statistics = channel.statistics()
         record = SessionRecord(
-            state=SessionState.NONE.value,
+            state=SyncState.NONE.value,
             peer=0,
             address=name,
             mode=0,
@@ -195,7 +195,7 @@ class SessionReports:
             "chotki.sessions", ProducerRecord(key=session_key(shared.edge, number), value=record.encode())
         )
 
-    def duplicate(self, duplicate: Duplicate, connection: ReplicaConnection | None) -> None:
+    def duplicate(self, duplicate: DuplicateValue, connection: ReplicaConnection | None) -> None:
         """Warn of objects that share a value, which Go refuses. `connection` is its origin, if known."""
         value = print_text(duplicate.letter, duplicate.value)[:_MOST_VALUE]
         holders = texts(duplicate.holders)

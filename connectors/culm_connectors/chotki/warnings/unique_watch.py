@@ -19,7 +19,7 @@ from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import outer_letter, parse
 from culm_models.chotki.rdx import merge
 from culm_models.chotki.store import StoreSnapshot
-from culm_models.chotki.unique_values import INDEXED_TYPES, Duplicate, UniqueValues
+from culm_models.chotki.unique_values import INDEXED_TYPES, DuplicateValue, UniqueValues
 from culm_topics.chotki.records import FieldRecord, is_field_key
 
 _CLASS: Final = ord("C")
@@ -52,7 +52,7 @@ class UniqueWatch:
         with self._lock:
             return len(self._values.duplicates())
 
-    def scan(self) -> list[Duplicate]:
+    def scan(self) -> list[DuplicateValue]:
         """Scan the store. Returns the duplicates. Raises the errors of snapshots, except StoreIncomplete."""
         try:
             snapshot = self._store.snapshot()
@@ -68,7 +68,7 @@ class UniqueWatch:
         finally:
             snapshot.release()
 
-    def records(self, records: Sequence[Record] | None) -> list[Duplicate]:
+    def records(self, records: Sequence[Record] | None) -> list[DuplicateValue]:
         """Check the records of an epoch that the store has reached. Returns the duplicates.
 
         None means that the store is being built; it is scanned later.
@@ -88,7 +88,7 @@ class UniqueWatch:
         finally:
             snapshot.release()
 
-    def packet(self, packet: bytes) -> list[Duplicate]:
+    def packet(self, packet: bytes) -> list[DuplicateValue]:
         """Check a live packet before it is sent to peers. Returns the duplicates."""
         if not self._values.classes and outer_letter(packet) != "C":
             return []
@@ -113,7 +113,7 @@ class UniqueWatch:
         with self._lock:
             return self._values.learn_class(split_object_key(key)[0], value)
 
-    def _scanned(self, snapshot: StoreSnapshot) -> Iterator[Duplicate]:
+    def _scanned(self, snapshot: StoreSnapshot) -> Iterator[DuplicateValue]:
         at = class_id = Id(0, 0)
         for key, value, _ in snapshot.fields(b""):
             if key[17] == _OBJECT:
@@ -124,7 +124,7 @@ class UniqueWatch:
                 if _object_of(field) == at:
                     yield from self._take(class_id, field, letter, value)
 
-    def _taken(self, fields: Iterator[Record], snapshot: StoreSnapshot) -> Iterator[Duplicate]:
+    def _taken(self, fields: Iterator[Record], snapshot: StoreSnapshot) -> Iterator[DuplicateValue]:
         for key, value in fields:
             if key[17] in _INDEXED:
                 field, letter = split_object_key(key)
@@ -138,7 +138,7 @@ class UniqueWatch:
         value = snapshot.get(object_key(object_id, "O"))
         return None if value is None else Id.unzip(value)
 
-    def _take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Iterator[Duplicate]:
+    def _take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Iterator[DuplicateValue]:
         with self._lock:
             duplicate = self._values.take(class_id, field, letter, value)
         if duplicate is not None:

@@ -29,7 +29,7 @@ from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.reconnect import keep_calling
 from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
-from culm_models.p2panda.events import Event
+from culm_models.p2panda.events import PeerEvent
 from culm_models.p2panda.ingest import Admit
 from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
@@ -52,7 +52,7 @@ class _WithoutDeliveries:
     observer: Observer
     wants_deliveries: bool = False
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: PeerEvent) -> None:
         self.observer.on_event(event)
 
     def on_gone(self, remote: bytes) -> None:

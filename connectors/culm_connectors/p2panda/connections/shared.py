@@ -18,7 +18,7 @@ from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_models.bamboo.log_store import LogKey
-from culm_models.p2panda.events import Event
+from culm_models.p2panda.events import PeerEvent
 from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation.ranges import EntryRange
@@ -45,7 +45,7 @@ class Observer(Protocol):
         """Whether `on_delivered` is of use."""
         ...
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: PeerEvent) -> None:
         """Something has happened in the protocol."""
         ...
 

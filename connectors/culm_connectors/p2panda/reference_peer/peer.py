@@ -42,14 +42,14 @@ from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
-from culm_models.p2panda.events import Announced, Event
+from culm_models.p2panda.events import Announced, PeerEvent
 from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.operations.operation import CheckedOperation, check_many, peek
 from culm_models.p2panda.peer import Peer
 
 STORE_FOLDER = "store"
 
-EventListener = Callable[[Event], None]
+EventListener = Callable[[PeerEvent], None]
 StoredListener = Callable[[Sequence[SoundEntry]], None]
 
 
@@ -285,7 +285,7 @@ class ReferencePeer:
         self._notify_stored(commit.stored)
         return [*commit.conflicts, *commit.gaps]
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: PeerEvent) -> None:
         """Pass an event of the protocol to the listeners."""
         if isinstance(event, Announced):
             self._interest(event.schema_ids)

@@ -15,10 +15,10 @@ from culm_models.bamboo.entry import read_place
 from culm_models.p2panda.events import (
     Announced,
     EntryAccepted,
-    Event,
+    EntryRejected,
     Live,
+    PeerEvent,
     Reconciled,
-    Rejected,
     SessionDone,
     SessionFailed,
     SessionStarted,
@@ -115,7 +115,7 @@ class SyncWatch:
         self._last_failure = ""
         self._told_s = 0.0
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: PeerEvent) -> None:
         """Take an event of the protocol into account."""
         summary = self.summary
         if event.remote != summary.remote:
@@ -124,7 +124,7 @@ class SyncWatch:
             self._failed = 0
         if isinstance(event, EntryAccepted):
             summary.entries_received += 1
-        elif isinstance(event, Rejected):
+        elif isinstance(event, EntryRejected):
             summary.entries_rejected += 1
             place = read_place(event.entry) or (None, None, None)
             _list(summary.refused, EntryReport(event.code, *place))

@@ -17,7 +17,7 @@ from culm_connectors.sds.participants.state import Snapshot, StateFolder, log_en
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
 from culm_models.sds.channel_state import Status
-from culm_models.sds.events import ChannelOutput, Delivered, Event, Received, Sent
+from culm_models.sds.events import ChannelOutput, Delivered, Received, SdsEvent, Sent
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
 
@@ -272,7 +272,7 @@ class Participant:
         logged = tuple(entry for event in output.events if (entry := self._log(event)) is not None)
         return Step(output, logged)
 
-    def _log(self, event: Event) -> LoggedMessage | None:
+    def _log(self, event: SdsEvent) -> LoggedMessage | None:
         if not isinstance(event, Sent | Delivered) or event.position is None:
             return None
         self._logged += 1

@@ -33,8 +33,7 @@ from culm_connectors.transport import Address, Identity, TransportSettings
 from culm_models.keys import KeyPair
 from culm_models.sds.channel_state import Status
 from culm_models.sds.errors import SdsError
-from culm_models.sds.events import Acknowledged, Event, GaveUp
-from culm_models.sds.events import Fetch as Lacking
+from culm_models.sds.events import Acknowledged, FetchRequest, GaveUp, SdsEvent
 from culm_models.sds.frames.messages import (
     MAX_ENTRIES,
     Fetch,
@@ -58,7 +57,7 @@ _BATCH_INPUTS = 256
 _NONCE_BYTES = 16
 _SEED_BYTES = 32
 
-EventListener = Callable[[Event], None]
+EventListener = Callable[[SdsEvent], None]
 LogListener = Callable[[LoggedMessage], None]
 Work = Callable[[int], Step]
 """One step of the machine, to be done in its turn, at the time that it is then."""
@@ -298,7 +297,7 @@ class SdsPeer:
     def _say(self, frame: Frame) -> bool:
         return self._call is not None and self.joined.is_set() and self._call.say(frame)
 
-    def _fetch(self, missing: Lacking) -> None:
+    def _fetch(self, missing: FetchRequest) -> None:
         for start in range(0, len(missing.entries), MAX_ENTRIES):
             entries = missing.entries[start : start + MAX_ENTRIES]
             self._say(Fetch(self.channel_id, next(self._requests), entries))

@@ -20,7 +20,7 @@ import typer
 
 from culm_infra.errors import InfraError
 from culm_models.keys import KeyPair
-from culm_models.sds.events import Delivered, Event, Sent
+from culm_models.sds.events import Delivered, SdsEvent, Sent
 from culm_models.sds.frames.messages import EventFrame
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_topics.sds.keys import MAX_ID_BYTES, is_id
@@ -169,7 +169,7 @@ async def participating(
 async def _full(identity: ParticipantIdentity, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
     from culm_connectors.sds.participants.peer import SdsPeer
 
-    def forward(event: Event) -> None:
+    def forward(event: SdsEvent) -> None:
         # Messages in the log are reported once, by their number, through `log_listeners`.
         if not isinstance(event, Delivered | Sent) or event.position is None:
             on_event(of_machine(event))
@@ -241,7 +241,7 @@ def of_logged(message: LoggedMessage) -> SdsEventRecord:
     )
 
 
-def of_machine(event: Event) -> SdsEventRecord:
+def of_machine(event: SdsEvent) -> SdsEventRecord:
     """Convert an event of the state machine; it has no number."""
     details: dict[str, Any] = {}
     for field in dataclasses.fields(event):

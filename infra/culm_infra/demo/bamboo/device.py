@@ -24,14 +24,14 @@ from culm_connectors.url import parse_url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadSkipped, PiecesNotified
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction, Policy
 from culm_models.bamboo_p2p.wire.messages import Eagerness
 from culm_models.keys import KeyPair
 
 DEVICE: Final = KeyPair.generate(b"the small device of the demo of Bamboo")
 DATA_WINDOW_BYTES: Final = 1_024
 PROFILE: Final = BambooPeerSettings(
-    connection=PeerSettings(
+    connection=BambooSettings(
         send_window=0, receive_window=0, credit=1, policy=Policy(eagerness=Eagerness.NOTIFY)
     ),
     data_window_bytes=DATA_WINDOW_BYTES,

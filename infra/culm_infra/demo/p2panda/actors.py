@@ -16,7 +16,7 @@ from culm_infra.demo.p2panda.audit import Bytes, EntryKey
 from culm_infra.demo.p2panda.plan import DemoLog, DemoPlan, EntryPair, Fork, PeerPlan
 from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
-from culm_models.p2panda.events import Event, Reconciled, SessionStarted
+from culm_models.p2panda.events import PeerEvent, Reconciled, SessionStarted
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.sessions.session import SessionState
 
@@ -42,7 +42,7 @@ class FinishedSessions:
     done: list[SessionFigures] = field(default_factory=list)
     _schemas: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def record(self, peer: str, event: Event) -> None:
+    def record(self, peer: str, event: PeerEvent) -> None:
         """Record an event of a peer. Each peer has one remote, so session ids distinguish sessions."""
         if isinstance(event, SessionStarted):
             self._schemas[peer, event.session_id] = len(event.schema_ids)

@@ -17,7 +17,7 @@ from culm_connectors.transport import Address
 from culm_infra.demo.sds.bad_network import BadLink, NetworkFaults, bad_link
 from culm_infra.demo.sds.plan import SETTINGS, ParticipantRole, settings_of
 from culm_models.keys import KeyPair
-from culm_models.sds.events import Event
+from culm_models.sds.events import SdsEvent
 from culm_models.sds.frames.messages import EventFrame
 from culm_topics.sds.records import SdsEventRecord
 
@@ -184,7 +184,7 @@ async def _hosted(
     return actor
 
 
-def _frame(event: Event) -> EventFrame:
+def _frame(event: SdsEvent) -> EventFrame:
     """Convert an event of a full participant to the form that the client of a hosted one receives."""
     details: dict[str, Any] = {field_.name: getattr(event, field_.name) for field_ in fields(event)}
     now_ms = time.time_ns() // 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from culm_models.bamboo_p2p.errors import DataInvalid
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.requests.request import PayloadTrace, Request
 from culm_models.lzfoo import Decompressor, LzfooLength
 
@@ -27,7 +27,7 @@ class IncomingPayload:
         "size",
     )
 
-    def __init__(self, link: Link, request: Request, seq_num: int, size: int | None) -> None:
+    def __init__(self, link: ConnectionState, request: Request, seq_num: int, size: int | None) -> None:
         self._link = link
         self.request = request
         self.seq_num = seq_num

@@ -11,7 +11,7 @@ from culm_models.bamboo_p2p.data_channel.incoming_payload import IncomingPayload
 from culm_models.bamboo_p2p.data_channel.rebuilding import LinkUnknown, rebuild_entry
 from culm_models.bamboo_p2p.errors import ApologyViolated, DataInvalid, DataUnwanted, PieceViolated
 from culm_models.bamboo_p2p.forks import fork_with_held
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, LatestPiece, Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
@@ -25,7 +25,7 @@ class IncomingPieces:
     `BambooP2pError`.
     """
 
-    def __init__(self, link: Link, negotiation: Negotiation) -> None:
+    def __init__(self, link: ConnectionState, negotiation: Negotiation) -> None:
         self._link = link
         self._negotiation = negotiation
         self._payloads: dict[Request, IncomingPayload] = {}

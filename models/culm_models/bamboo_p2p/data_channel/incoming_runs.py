@@ -14,7 +14,7 @@ from typing import Final
 from culm_models import varu64
 from culm_models.bamboo.entry import assemble_entry, lipmaa, needs_skiplink
 from culm_models.bamboo_p2p.events import EntryVerified, PayloadVerified
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.requests.request import LatestPiece, Request
 from culm_models.bamboo_p2p.settings import COMPRESSED_BYTES_MAX, COMPRESSED_SLACK_BYTES
 from culm_models.bamboo_p2p.store import HeldEntry, VerifiedEntry
@@ -66,7 +66,7 @@ _NOTHING: Final = TakenRun(0, 0)
 class IncomingRuns:
     """Takes runs of complete entries for the requests of a connection."""
 
-    def __init__(self, link: Link, decompress: Decompress) -> None:
+    def __init__(self, link: ConnectionState, decompress: Decompress) -> None:
         self._link = link
         self._decompress = decompress
 

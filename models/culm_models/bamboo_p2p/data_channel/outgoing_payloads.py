@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from culm_models import varu64
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import CompressedPayload
 from culm_models.lzfoo import Compressor
@@ -18,7 +18,7 @@ _RAW_RUN_MAX: Final = 31
 class OutgoingPayloads:
     """Produces the payload messages of a connection. All its requests share one compression window."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: ConnectionState) -> None:
         self._link = link
         self._compressor: Compressor | None = None
         self._sent_raw = self._raw_run = 0

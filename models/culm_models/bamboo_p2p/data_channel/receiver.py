@@ -16,7 +16,7 @@ from culm_models.bamboo_p2p.errors import (
     LimitReached,
     PieceViolated,
 )
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import (
@@ -67,7 +67,7 @@ class Receiver:
     true, and the driver calls `feed` again after it has handled the results.
     """
 
-    def __init__(self, link: Link, negotiation: Negotiation) -> None:
+    def __init__(self, link: ConnectionState, negotiation: Negotiation) -> None:
         self._link = link
         self._negotiation = negotiation
         self._buffer = bytearray()

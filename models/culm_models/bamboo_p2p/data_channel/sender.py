@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from culm_models.bamboo_p2p.data_channel.outgoing_payloads import OutgoingPayloads
 from culm_models.bamboo_p2p.data_channel.rebuilding import left_out_backlink
-from culm_models.bamboo_p2p.link import Link
+from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.completion import holds_all_requested, insists_on_dropped
 from culm_models.bamboo_p2p.requests.proposals import other_branch
@@ -37,7 +37,7 @@ _COALESCED = 65_536
 class Sender:
     """Produces the outgoing data of one connection."""
 
-    def __init__(self, link: Link, negotiation: Negotiation) -> None:
+    def __init__(self, link: ConnectionState, negotiation: Negotiation) -> None:
         self._link = link
         self._negotiation = negotiation
         self._current: Request | None = None

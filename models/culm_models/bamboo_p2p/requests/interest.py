@@ -10,7 +10,7 @@ from culm_models.bamboo_p2p.errors import InterestWidened
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, Eagerness, Propose
 
 
-class Interest:
+class RequestInterest:
     """The settings of one end for a request. Sizes and thresholds are in bytes."""
 
     __slots__ = (
@@ -39,7 +39,7 @@ class Interest:
         self._smallest_threshold: int | None = None
 
     @classmethod
-    def of_proposal(cls, proposal: Propose) -> "Interest":
+    def of_proposal(cls, proposal: Propose) -> "RequestInterest":
         """Create the settings of the proposing end from its proposal."""
         interest = cls()
         interest.mandatory = proposal.mandatory

@@ -10,7 +10,7 @@ from culm_models.bamboo.certificate_pool import shortest_path
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
-from culm_models.bamboo_p2p.requests.interest import Interest
+from culm_models.bamboo_p2p.requests.interest import RequestInterest
 from culm_models.bamboo_p2p.requests.sequence import PassedPieces, Sequence
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, Propose
@@ -108,7 +108,7 @@ class Request:
         self.order = order
         self.direction = direction
         self.log: LogKey = (proposal.public_key, proposal.log_id)
-        self.own, self.wanted = Interest(), Interest.of_proposal(proposal)
+        self.own, self.wanted = RequestInterest(), RequestInterest.of_proposal(proposal)
         if mine:
             self.own, self.wanted = self.wanted, self.own
 

@@ -1,6 +1,6 @@
 """Merge of many fields of one type at once, with numpy (reference 3.1). Imported only if numpy is installed.
 
-Operands follow one another in a `Column`. The operands of one field are adjacent, the stored one first.
+Operands follow one another in a `BytesColumn`. The operands of one field are adjacent, the stored one first.
 FIRST, N, Z and V are merged in arrays, in pieces that fit the processor's cache. Fields with a record in an
 unusual form or with elements out of order go through `merge` one by one, as all other types do. So the
 result is that of `merge`, byte for byte.
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culm_models.chotki.ids import PRO_MASK
-from culm_models.chotki.rdx.column import Bytes, Column, Ints, offsets_of
+from culm_models.chotki.rdx.column import Bytes, BytesColumn, Ints, offsets_of
 from culm_models.chotki.rdx.first import FIRST_LETTERS, LOWEST_RAW
 from culm_models.chotki.rdx.merge import merge
 from culm_models.chotki.zip import PAIR_WIDTHS
@@ -86,11 +86,11 @@ def merge_many(letter: str, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
     if len(fields) < _PAYS_FROM.get(letter, len(fields) + 1):
         return [merge(letter, operands) for operands in fields]
     counts = np.fromiter(map(len, fields), np.int64, len(fields))
-    operands = Column.of([operand for operands in fields for operand in operands])
+    operands = BytesColumn.of([operand for operands in fields for operand in operands])
     return list(merge_fields(letter, operands, offsets_of(counts)[:-1]))
 
 
-def merge_fields(letter: str, operands: Column, first: Ints) -> Column:
+def merge_fields(letter: str, operands: BytesColumn, first: Ints) -> BytesColumn:
     """Merge each field; the operands of field i, at least one, begin at ``first[i]``."""
     bounds = np.append(first, len(operands))
     assert bool((np.diff(bounds) > 0).all()), "a field has at least one operand"
@@ -100,9 +100,9 @@ def merge_fields(letter: str, operands: Column, first: Ints) -> Column:
         for at, to in _pieces(bounds, operands.offsets)
     ]
     if not merged:
-        return Column.of([])
+        return BytesColumn.of([])
     lengths = np.concatenate([np.diff(piece.offsets) for piece in merged])
-    return Column(np.concatenate([piece.data for piece in merged]), offsets_of(lengths))
+    return BytesColumn(np.concatenate([piece.data for piece in merged]), offsets_of(lengths))
 
 
 def _pieces(bounds: Ints, offsets: Ints) -> Iterator[tuple[int, int]]:
@@ -118,15 +118,15 @@ def _pieces(bounds: Ints, offsets: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _merge_piece(
-    letter: str, work: Callable[[_Piece], _Segments] | None, operands: Column, bounds: Ints
-) -> Column:
+    letter: str, work: Callable[[_Piece], _Segments] | None, operands: BytesColumn, bounds: Ints
+) -> BytesColumn:
     offsets = operands.offsets[bounds[0] : bounds[-1] + 1]
     data = operands.data[offsets[0] : offsets[-1]]
     offsets = offsets - offsets[0]
     bounds = bounds - bounds[0]
     fields = len(bounds) - 1
     if work is None:
-        return _merge_one_by_one(letter, Column(data, offsets), bounds, np.arange(fields))
+        return _merge_one_by_one(letter, BytesColumn(data, offsets), bounds, np.arange(fields))
     padded = np.zeros(len(data) + _PADDING, np.uint8)
     padded[: len(data)] = data
     words: Words = np.ndarray((len(padded) - 7,), "<u8", padded.data, strides=(1,))
@@ -134,16 +134,16 @@ def _merge_piece(
     segments = work(_Piece(padded, words, offsets[:-1], offsets[1:], field, bounds[:-1]))
     if segments.left.any():
         left = np.flatnonzero(segments.left)
-        rest = _merge_one_by_one(letter, Column(data, offsets), bounds, left)
+        rest = _merge_one_by_one(letter, BytesColumn(data, offsets), bounds, left)
         return _gathered(np.concatenate([data, rest.data]), _joined(segments, left, rest, len(data)), fields)
     return _gathered(data, segments, fields)
 
 
-def _merge_one_by_one(letter: str, operands: Column, bounds: Ints, fields: Ints) -> Column:
+def _merge_one_by_one(letter: str, operands: BytesColumn, bounds: Ints, fields: Ints) -> BytesColumn:
     """Merge these fields only."""
     data = operands.data.tobytes()
     at = operands.offsets.tolist()
-    return Column.of(
+    return BytesColumn.of(
         [
             merge(letter, [data[at[operand] : at[operand + 1]] for operand in range(start, end)])
             for start, end in zip(bounds[fields].tolist(), bounds[fields + 1].tolist(), strict=True)
@@ -151,7 +151,7 @@ def _merge_one_by_one(letter: str, operands: Column, bounds: Ints, fields: Ints)
     )
 
 
-def _joined(segments: _Segments, left: Ints, rest: Column, shift: int) -> _Segments:
+def _joined(segments: _Segments, left: Ints, rest: BytesColumn, shift: int) -> _Segments:
     """Insert the segments of the fields that were left, whose bytes lie ``shift`` further on."""
     field = np.concatenate([segments.field, left])
     order = np.argsort(field, kind="stable")
@@ -160,13 +160,13 @@ def _joined(segments: _Segments, left: Ints, rest: Column, shift: int) -> _Segme
     return _Segments(field[order], starts[order], lengths[order], segments.left)
 
 
-def _gathered(data: Bytes, segments: _Segments, fields: int) -> Column:
+def _gathered(data: Bytes, segments: _Segments, fields: int) -> BytesColumn:
     ends = np.cumsum(segments.lengths)
     total = int(ends[-1]) if len(ends) else 0
     shift = np.repeat(segments.starts - (ends - segments.lengths), segments.lengths)
     shift += np.arange(total)
     lengths = np.bincount(segments.field, segments.lengths, fields).astype(np.int64)
-    return Column(data[shift], offsets_of(lengths))
+    return BytesColumn(data[shift], offsets_of(lengths))
 
 
 def _read_pairs(piece: _Piece, at: Ints, size: Ints | Bytes) -> tuple[Words, Words]:

@@ -15,14 +15,14 @@ Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class BytesColumn:
     """Concatenated byte strings, as in Arrow: string i is ``data[offsets[i]:offsets[i + 1]]``."""
 
     data: Bytes
     offsets: Ints
 
     @classmethod
-    def of(cls, values: Sequence[bytes]) -> Column:
+    def of(cls, values: Sequence[bytes]) -> BytesColumn:
         """Return the column of these strings."""
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         return cls(np.frombuffer(b"".join(values), np.uint8), offsets_of(lengths))

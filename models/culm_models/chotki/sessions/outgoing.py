@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 
-class Outgoing:
+class OutgoingRecords:
     """The records that wait to be taken. An edge with slow peers limits what it adds; this class does not."""
 
     __slots__ = ("_diff", "_diff_begun", "_first", "_held", "_later", "diff_is_out")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from culm_models.chotki import events
-from culm_models.chotki.events import SessionState
+from culm_models.chotki.events import SyncState
 from culm_models.chotki.packets.packet import PING, PONG, write_ping
 from culm_models.chotki.sessions.clock import SessionClock
-from culm_models.chotki.sessions.outgoing import Outgoing
+from culm_models.chotki.sessions.outgoing import OutgoingRecords
 
 
 class Pings:
@@ -25,10 +25,10 @@ class Pings:
     def __init__(
         self,
         clock: SessionClock,
-        outgoing: Outgoing,
+        outgoing: OutgoingRecords,
         *,
         report: Callable[[events.SessionEvent], None],
-        enter: Callable[[SessionState], None],
+        enter: Callable[[SyncState], None],
     ) -> None:
         self._clock = clock
         self._outgoing = outgoing
@@ -40,7 +40,7 @@ class Pings:
         """Start a read of the transport: its first ping is answered."""
         self._is_pong_due = True
 
-    def receive(self, word: bytes, state: SessionState, now_ms: int) -> None:
+    def receive(self, word: bytes, state: SyncState, now_ms: int) -> None:
         """Take the word of a P; ``state`` is the session's, and it returns to it after a pong."""
         if word == PING:
             self._report(events.PingReceived())
@@ -57,16 +57,16 @@ class Pings:
         clock = self._clock
         clock.check_answers(now_ms)
         if clock.is_ping_due(now_ms):
-            self._enter(SessionState.PING)
+            self._enter(SyncState.PING)
             self._outgoing.append(write_ping(PING))
             clock.sent_ping(now_ms)
-            self._enter(SessionState.LIVE)
+            self._enter(SyncState.LIVE)
 
-    def _answer(self, state: SessionState) -> None:
+    def _answer(self, state: SyncState) -> None:
         """Answer one ping per read, also in the middle of a diff: the peer waits for nothing else."""
-        if state is SessionState.NONE or not self._is_pong_due:
+        if state is SyncState.NONE or not self._is_pong_due:
             return
         self._is_pong_due = False
-        self._enter(SessionState.PONG)
+        self._enter(SyncState.PONG)
         self._outgoing.append_urgent(write_ping(PONG))
         self._enter(state)

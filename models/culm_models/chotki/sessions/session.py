@@ -19,7 +19,7 @@ from culm_models.chotki.errors import (
     HandshakeTimeout,
     SpoolFull,
 )
-from culm_models.chotki.events import SessionState
+from culm_models.chotki.events import SyncState
 from culm_models.chotki.packets.handshake import Handshake, agree, read_handshake
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import (
@@ -32,7 +32,7 @@ from culm_models.chotki.packets.packet import (
 )
 from culm_models.chotki.sessions.clock import SessionClock
 from culm_models.chotki.sessions.host import Host
-from culm_models.chotki.sessions.outgoing import Outgoing
+from culm_models.chotki.sessions.outgoing import OutgoingRecords
 from culm_models.chotki.sessions.own_diff import OwnDiff
 from culm_models.chotki.sessions.own_ids import OwnIds
 from culm_models.chotki.sessions.pings import Pings
@@ -71,7 +71,7 @@ class Session:
         self.peer: Handshake | None = None
         self.sends = self.receives = self.live = False
         self.closed = False
-        self.state = SessionState.NONE
+        self.state = SyncState.NONE
         self.unwanted = 0
         self._events: list[events.SessionEvent] = []
         self._reader = RecordReader(settings.max_record_bytes)
@@ -81,17 +81,17 @@ class Session:
             host, settings, compat, self._own_ids, report=self._report, forward=forward
         )
         self._clock = SessionClock(settings, now_ms)
-        self._outgoing = Outgoing()
+        self._outgoing = OutgoingRecords()
         self._pings = Pings(self._clock, self._outgoing, report=self._report, enter=self._enter)
         self._is_in_parcel = False
-        self._enter(SessionState.HANDSHAKE)
+        self._enter(SyncState.HANDSHAKE)
         self._outgoing.append(self._diff.handshake(mode, trace))
-        self._enter(SessionState.DIFF)
+        self._enter(SyncState.DIFF)
 
     @property
     def is_over(self) -> bool:
         """Whether B was sent or received, or the transport was lost."""
-        return self.state is SessionState.NONE
+        return self.state is SyncState.NONE
 
     @property
     def open_syncs(self) -> list[OpenSync]:
@@ -181,7 +181,7 @@ class Session:
             if self.peer is None:
                 if self._clock.is_handshake_late(now_ms):
                     raise HandshakeTimeout(f"no handshake in {self._settings.ping_wait_ms} ms")
-            elif self.state is SessionState.LIVE:
+            elif self.state is SyncState.LIVE:
                 self._pings.check(now_ms)
         except ChotkiError as error:
             self._refuse(error, b"", now_ms)
@@ -195,7 +195,7 @@ class Session:
         if self.peer is None:
             return self._clock.handshake_late_at_ms()
         due_ms = [self._syncs.next_expiry_ms()]
-        if self.state is SessionState.LIVE:
+        if self.state is SyncState.LIVE:
             due_ms.append(self._clock.next_ping_or_timeout_ms())
         return min((each for each in due_ms if each is not None), default=None)
 
@@ -302,7 +302,7 @@ class Session:
             return
         if self.live:
             self._clock.start_live(now_ms)
-            self._enter(SessionState.LIVE)
+            self._enter(SyncState.LIVE)
         else:
             self._end_if_one_shot_is_done(now_ms)
 
@@ -315,22 +315,22 @@ class Session:
     # The end.
 
     def _refuse(self, error: ChotkiError, record: bytes, now_ms: int) -> None:
-        self._report(events.Refused(error.code, str(error), record))
+        self._report(events.SessionRefused(error.code, str(error), record))
         self._outgoing.drop_begun_diff()
         if not self.is_over:
             self._say_bye(error.code, now_ms)
         self._shut()
 
     def _say_bye(self, reason: str, now_ms: int) -> None:
-        self._enter(SessionState.EOF)
+        self._enter(SyncState.EOF)
         self._outgoing.append(write_bye(self.t, _GO_REASON if self._compat is Compat.GO else reason))
         self._clock.sent_bye(now_ms)
-        self._enter(SessionState.NONE)
+        self._enter(SyncState.NONE)
 
     def _end(self) -> None:
         """End without B: B arrived, or the transport ended. Queued records may still be sent."""
         if not self.is_over:
-            self._enter(SessionState.NONE)
+            self._enter(SyncState.NONE)
         self._shut()
 
     def _shut(self) -> None:
@@ -341,7 +341,7 @@ class Session:
         if not self._outgoing.has_diff:
             self._diff.release()
 
-    def _enter(self, state: SessionState) -> None:
+    def _enter(self, state: SyncState) -> None:
         self.state = state
         self._report(events.StateEntered(state))
 

@@ -12,7 +12,7 @@ from culm_models.bamboo_p2p.wire.messages import CompressedPayload, RawPayload
 from culm_models.bymux import DEFAULT_WINDOW, Endpoint, Frame, FrameType, decode_frame, encode_frame
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments, as_mapping
 from culm_models.conform.bamboo_p2p.messages import SETUP, control_messages, data_messages, flavour_of
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.lzfoo import Compressor, decompress, literals
 
 
@@ -119,7 +119,7 @@ def _history(arguments: Arguments) -> bytes:
     return arguments.optional_octets("history") or b""
 
 
-_ENDPOINTS: Final = Kind[Endpoint]("bymux")
+_ENDPOINTS: Final = MachineKind[Endpoint]("bymux")
 _TYPES: Final = {kind.name.lower(): kind for kind in FrameType}
 
 
@@ -201,39 +201,39 @@ def _stream(arguments: Arguments) -> int:
 
 
 OPERATIONS = (
-    Operation("bamboo.pool", "n, or start and end", "lower and upper, or path", _pool),
-    Operation(
+    ConformOperation("bamboo.pool", "n, or start and end", "lower and upper, or path", _pool),
+    ConformOperation(
         "bamboo_p2p.setup.encode",
         "send? (safe), receive? (safe), send_window, receive_window",
         "bytes",
         _setup_encode,
     ),
-    Operation(
+    ConformOperation(
         "bamboo_p2p.setup.decode",
         "bytes",
         "send, receive, send_window, receive_window, used",
         _setup_decode,
     ),
-    Operation("bamboo_p2p.control.encode", "message, hash? (yamf)", "bytes", _control_encode),
-    Operation("bamboo_p2p.control.decode", "bytes, hash? (yamf)", "messages, used", _control_decode),
-    Operation("bamboo_p2p.data.encode", "message, hash? (yamf)", "bytes", _data_encode),
-    Operation(
+    ConformOperation("bamboo_p2p.control.encode", "message, hash? (yamf)", "bytes", _control_encode),
+    ConformOperation("bamboo_p2p.control.decode", "bytes, hash? (yamf)", "messages, used", _control_decode),
+    ConformOperation("bamboo_p2p.data.encode", "message, hash? (yamf)", "bytes", _data_encode),
+    ConformOperation(
         "bamboo_p2p.data.decode",
         "bytes, backlink_expected? (of each metadata), hash? (yamf)",
         "messages, used",
         _data_decode,
     ),
-    Operation("lzfoo.compress", "bytes, window, history?", "bytes", _lzfoo_compress),
-    Operation(
+    ConformOperation("lzfoo.compress", "bytes, window, history?", "bytes", _lzfoo_compress),
+    ConformOperation(
         "lzfoo.decompress",
         "bytes, history?, window? (all of it), length? (of the output)",
         "bytes",
         _lzfoo_decompress,
     ),
-    Operation("bymux.encode", "frames ([{type, stream?, amount?, bytes?}])", "bytes", _encode),
-    Operation("bymux.decode", "bytes", "frames, used", _decode),
-    Operation("bymux.open", "name, window? (262144)", "send", _open),
-    Operation("bymux.write", "name, stream (0, 1), bytes", "send", _write),
-    Operation("bymux.receive", "name, bytes", "send, streams, dropped?", _receive),
-    Operation("bymux.consumed", "name, stream (0, 1), amount", "send", _consumed),
+    ConformOperation("bymux.encode", "frames ([{type, stream?, amount?, bytes?}])", "bytes", _encode),
+    ConformOperation("bymux.decode", "bytes", "frames, used", _decode),
+    ConformOperation("bymux.open", "name, window? (262144)", "send", _open),
+    ConformOperation("bymux.write", "name, stream (0, 1), bytes", "send", _write),
+    ConformOperation("bymux.receive", "name, bytes", "send, streams, dropped?", _receive),
+    ConformOperation("bymux.consumed", "name, stream (0, 1), amount", "send", _consumed),
 )

@@ -32,8 +32,8 @@ from culm_models.conform.forms import (
     LEFT_OUT,
     Choice,
     Form,
-    Member,
-    Record,
+    MemberForm,
+    RecordForm,
     octets,
     optional,
     sequence,
@@ -42,11 +42,11 @@ from culm_models.conform.forms import (
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
 
 MODE: Final = words({"safe": False, "greedy": True})
-SETUP: Final = Record(
+SETUP: Final = RecordForm(
     Setup,
     members={
-        "sends_greedily": Member(MODE, "send", default=False),
-        "accepts_greedy": Member(MODE, "receive", default=False),
+        "sends_greedily": MemberForm(MODE, "send", default=False),
+        "accepts_greedy": MemberForm(MODE, "receive", default=False),
     },
 )
 CODE: Final = Form(
@@ -56,7 +56,7 @@ CODE: Final = Form(
     int,
 )
 FORMS: Final = {bool: Form(FLAG.read, lambda value: value or LEFT_OUT), CancelCode: CODE}
-NAMES: Final = {"min_size": Member(name="min"), "max_size": Member(name="max")}
+NAMES: Final = {"min_size": MemberForm(name="min"), "max_size": MemberForm(name="max")}
 
 
 def flavour_of(arguments: Arguments, default: HashFlavour = YAMF) -> HashFlavour:
@@ -88,20 +88,20 @@ def _entries(flavour: HashFlavour) -> Form:
     return Form(entries.read, lambda value: entries.show(value) or LEFT_OUT)
 
 
-def _range(flavour: HashFlavour) -> dict[str, Member]:
+def _range(flavour: HashFlavour) -> dict[str, MemberForm]:
     """Return the members that proposals and the ranges of callers have in common."""
     return {
-        "public_key": Member(octets(PUBLIC_KEY_SIZE)),
-        "min_size": Member(name="min", default=0),
-        "max_size": Member(name="max", default=MAX_SIZE),
-        "expected_hash": Member(optional(_hash(flavour)), default=None),
+        "public_key": MemberForm(octets(PUBLIC_KEY_SIZE)),
+        "min_size": MemberForm(name="min", default=0),
+        "max_size": MemberForm(name="max", default=MAX_SIZE),
+        "expected_hash": MemberForm(optional(_hash(flavour)), default=None),
     }
 
 
 @cache
-def requested_ranges(flavour: HashFlavour) -> Record[RequestedRange]:
+def requested_ranges(flavour: HashFlavour) -> RecordForm[RequestedRange]:
     """Return the form of the range of a log that a caller requests."""
-    return Record(RequestedRange, FORMS, _range(flavour))
+    return RecordForm(RequestedRange, FORMS, _range(flavour))
 
 
 @cache
@@ -111,9 +111,9 @@ def control_messages(flavour: HashFlavour) -> Choice:
         FORMS,
         NAMES,
         grant=Grant,
-        propose=Record(Propose, FORMS, _range(flavour)),
+        propose=RecordForm(Propose, FORMS, _range(flavour)),
         adjust=Adjust,
-        cancel=Record(Cancel, FORMS, {"entries": Member(_entries(flavour))}),
+        cancel=RecordForm(Cancel, FORMS, {"entries": MemberForm(_entries(flavour))}),
     )
 
 
@@ -123,10 +123,10 @@ def data_messages(flavour: HashFlavour) -> Choice:
     return Choice(
         FORMS,
         {
-            "end_of_log": Member(default=False),
-            "backlink": Member(optional(_hash(flavour)), default=None),
-            "payload_hash": Member(_hash(flavour)),
-            "signature": Member(octets(SIGNATURE_SIZE)),
+            "end_of_log": MemberForm(default=False),
+            "backlink": MemberForm(optional(_hash(flavour)), default=None),
+            "payload_hash": MemberForm(_hash(flavour)),
+            "signature": MemberForm(octets(SIGNATURE_SIZE)),
         },
         switch=Switch,
         cancelled=Cancelled,

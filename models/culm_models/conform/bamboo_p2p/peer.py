@@ -7,39 +7,39 @@ from typing import Any, Final
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p import events
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.events import BambooP2pEvent
-from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.memory_store import MemoryBambooStore
 from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Cursor
-from culm_models.bamboo_p2p.settings import PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import BambooSettings, Policy
 from culm_models.bamboo_p2p.wire.messages import Adjust, CancelCode, Eagerness
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.bamboo_p2p.messages import CODE, FORMS, MODE, NAMES, flavour_of, requested_ranges
-from culm_models.conform.forms import HIDDEN, Events, Form, Member, Record, shown
-from culm_models.conform.operation import Kind, MachineError, Machines, Operation
+from culm_models.conform.forms import HIDDEN, Events, Form, MemberForm, RecordForm, shown
+from culm_models.conform.operation import ConformOperation, MachineError, MachineKind, Machines
 
-_PEERS: Final = Kind[Peer]("bamboo_p2p")
+_PEERS: Final = MachineKind[Peer]("bamboo_p2p")
 _ROLES: Final = {"proactive": True, "reactive": False}
-_POLICY: Final = Record(Policy, FORMS, {**NAMES, "reveals": HIDDEN})
-_SETTINGS: Final = Record(
-    PeerSettings,
+_POLICY: Final = RecordForm(Policy, FORMS, {**NAMES, "reveals": HIDDEN})
+_SETTINGS: Final = RecordForm(
+    BambooSettings,
     {Policy: Form(lambda value, name: _policy(as_mapping(value, name)))},
     {
-        "sends_greedily": Member(MODE, "send"),
-        "accepts_greedy": Member(MODE, "receive"),
+        "sends_greedily": MemberForm(MODE, "send"),
+        "accepts_greedy": MemberForm(MODE, "receive"),
         "answers": HIDDEN,
         "expects_payload": HIDDEN,
     },
 )
-_ADJUST: Final = Record(Adjust, FORMS, NAMES)
+_ADJUST: Final = RecordForm(Adjust, FORMS, NAMES)
 _EVENTS: Final = Events(
     {CancelCode: CODE},
     {
-        "log": Member(shown(lambda log: {"public_key": log[0].hex(), "log_id": log[1]}), inline=True),
-        "sends_greedily": Member(MODE, "send"),
-        "receives_greedily": Member(MODE, "receive"),
+        "log": MemberForm(shown(lambda log: {"public_key": log[0].hex(), "log_id": log[1]}), inline=True),
+        "sends_greedily": MemberForm(MODE, "send"),
+        "receives_greedily": MemberForm(MODE, "receive"),
     },
 )
 
@@ -61,7 +61,7 @@ def _check_threshold(asked: Policy | RequestedRange) -> None:
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     _now(arguments)
     peer = Peer(
-        MemoryStore(flavour_of(arguments, YAMF)), _settings(arguments.mapping("settings", default={}))
+        MemoryBambooStore(flavour_of(arguments, YAMF)), _settings(arguments.mapping("settings", default={}))
     )
     forked = peer.add(_entries(arguments))
     _PEERS.put(machines, arguments, peer)
@@ -88,7 +88,7 @@ def _entries(arguments: Arguments) -> list[NewEntry]:
     return entries
 
 
-def _settings(members: dict[str, Any]) -> PeerSettings:
+def _settings(members: dict[str, Any]) -> BambooSettings:
     _SETTINGS.check_names(members, "a peer")
     return _SETTINGS.read(members)
 
@@ -168,7 +168,7 @@ def _disconnect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer = _PEERS.get(machines, arguments)
     store = peer.store
-    assert isinstance(store, MemoryStore), "opened above"
+    assert isinstance(store, MemoryBambooStore), "opened above"
     logs, proofs = [], []
     for public_key, log_id in store.logs:
         log = (public_key, log_id)
@@ -202,7 +202,7 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     }
 
 
-def _held(store: MemoryStore, log: tuple[bytes, int], seq_num: int) -> dict[str, Any]:
+def _held(store: MemoryBambooStore, log: tuple[bytes, int], seq_num: int) -> dict[str, Any]:
     log_entry = store.entry(log, seq_num)
     assert log_entry is not None, "listed as held"
     shown: dict[str, Any] = {"entry": log_entry.entry_bytes.hex()}
@@ -270,7 +270,7 @@ def event_to_json(event: BambooP2pEvent) -> dict[str, Any]:
     return _EVENTS.show(event)
 
 
-def _with_remote(machines: Machines, arguments: Arguments) -> tuple[Peer, str, Connection]:
+def _with_remote(machines: Machines, arguments: Arguments) -> tuple[Peer, str, BambooConnection]:
     peer, remote = _PEERS.get(machines, arguments), arguments.text("remote")
     connection = peer.connections.get(remote)
     if connection is None:
@@ -285,29 +285,33 @@ def _now(arguments: Arguments) -> int:
 _SENDS = "control, data, others?, events"
 
 OPERATIONS = (
-    Operation(
+    ConformOperation(
         "bamboo_p2p.peer.open",
         "name, hash? (yamf), entries? ([{entry, payload?, parts?}]), settings?, now, random_seed?",
         "events",
         _open,
     ),
-    Operation("bamboo_p2p.peer.connect", "name, remote, role (proactive, reactive), now", _SENDS, _connect),
-    Operation(
+    ConformOperation(
+        "bamboo_p2p.peer.connect", "name, remote, role (proactive, reactive), now", _SENDS, _connect
+    ),
+    ConformOperation(
         "bamboo_p2p.peer.receive",
         "name, remote, channel (control, data), bytes, now",
         f"{_SENDS}, dropped?",
         _receive,
     ),
-    Operation(
+    ConformOperation(
         "bamboo_p2p.peer.propose",
         "name, remote, fields of propose without id, direction?, now",
         f"id, {_SENDS}",
         _propose,
     ),
-    Operation("bamboo_p2p.peer.adjust", "name, remote, request, fields of adjust, now", _SENDS, _adjust),
-    Operation("bamboo_p2p.peer.cancel", "name, remote, request, code? (128), now", _SENDS, _cancel),
-    Operation("bamboo_p2p.peer.add", "name, entries, now", "sends, events", _add),
-    Operation("bamboo_p2p.peer.tick", "name, now", "sends, events", _tick),
-    Operation("bamboo_p2p.peer.disconnect", "name, remote, now", "sends, events", _disconnect),
-    Operation("bamboo_p2p.peer.state", "name", "held, requests, remotes, proofs, events", _state),
+    ConformOperation(
+        "bamboo_p2p.peer.adjust", "name, remote, request, fields of adjust, now", _SENDS, _adjust
+    ),
+    ConformOperation("bamboo_p2p.peer.cancel", "name, remote, request, code? (128), now", _SENDS, _cancel),
+    ConformOperation("bamboo_p2p.peer.add", "name, entries, now", "sends, events", _add),
+    ConformOperation("bamboo_p2p.peer.tick", "name, now", "sends, events", _tick),
+    ConformOperation("bamboo_p2p.peer.disconnect", "name, remote, now", "sends, events", _disconnect),
+    ConformOperation("bamboo_p2p.peer.state", "name", "held, requests, remotes, proofs, events", _state),
 )

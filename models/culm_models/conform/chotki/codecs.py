@@ -21,7 +21,7 @@ from culm_models.chotki.rdx import (
 )
 from culm_models.chotki.tlv import LONG_MAX, header, probe
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments, as_octets
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 
 
 def compat_of(arguments: Arguments) -> Compat:
@@ -162,31 +162,37 @@ def _class_parse(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS = [
-    Operation(
+    ConformOperation(
         "chotki.zip.encode",
         "kind (uint64, int64, float64 or pair), n or bits (16 hex digits) or big and lil",
         "bytes",
         _zip_encode,
     ),
-    Operation(
+    ConformOperation(
         "chotki.zip.decode",
         "kind (uint64, int64, float64 or pair), bytes, compat? (default or go; default)",
         "n or bits or big and lil",
         _zip_decode,
     ),
-    Operation(
+    ConformOperation(
         "chotki.id", "text", "src, pro, printed, zip, object_key (of type S), vector_key, block_zip", _id
     ),
-    Operation(
+    ConformOperation(
         "chotki.tlv.header", "letter (lower case: tiny where it fits), body_length", "header", _tlv_header
     ),
-    Operation("chotki.tlv.probe", "bytes", "letter (its code), header_length, body_length", _tlv_probe),
-    Operation("chotki.packet.parse", "packet, compat?", "letter, id, ref, body", _packet_parse),
-    Operation("chotki.rdx.parse", "type, text, compat?", "tlv", _rdx_parse),
-    Operation("chotki.rdx.print", "type, tlv", "text", _rdx_print),
-    Operation("chotki.rdx.merge", "type, inputs", "merged, differs? (of O and Y)", _rdx_merge),
-    Operation("chotki.rdx.xdiff", "type, tlv, wanted (a vector)", "diff", _rdx_xdiff),
-    Operation("chotki.rdx.delta", "type, tlv, new (text) or new_tlv, src? (0), compat?", "delta", _rdx_delta),
-    Operation("chotki.rdx.stamp", "type, tlv, src", "tlv", _rdx_stamp),
-    Operation("chotki.class.parse", "tlv, compat?", "fields as [{index, name, offset, type}]", _class_parse),
+    ConformOperation(
+        "chotki.tlv.probe", "bytes", "letter (its code), header_length, body_length", _tlv_probe
+    ),
+    ConformOperation("chotki.packet.parse", "packet, compat?", "letter, id, ref, body", _packet_parse),
+    ConformOperation("chotki.rdx.parse", "type, text, compat?", "tlv", _rdx_parse),
+    ConformOperation("chotki.rdx.print", "type, tlv", "text", _rdx_print),
+    ConformOperation("chotki.rdx.merge", "type, inputs", "merged, differs? (of O and Y)", _rdx_merge),
+    ConformOperation("chotki.rdx.xdiff", "type, tlv, wanted (a vector)", "diff", _rdx_xdiff),
+    ConformOperation(
+        "chotki.rdx.delta", "type, tlv, new (text) or new_tlv, src? (0), compat?", "delta", _rdx_delta
+    ),
+    ConformOperation("chotki.rdx.stamp", "type, tlv, src", "tlv", _rdx_stamp),
+    ConformOperation(
+        "chotki.class.parse", "tlv, compat?", "fields as [{index, name, offset, type}]", _class_parse
+    ),
 ]

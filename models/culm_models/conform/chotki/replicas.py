@@ -13,12 +13,14 @@ from culm_models.chotki.settings import LARGEST_SETTING, ChotkiSettings
 from culm_models.chotki.store import MemoryStore
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments, as_integer, as_octets
 from culm_models.conform.chotki.codecs import compat_of
-from culm_models.conform.forms import HIDDEN, Events, Member, Settings, integer, or_never, shown
-from culm_models.conform.operation import Kind, MachineError, Machines, Operation
+from culm_models.conform.forms import HIDDEN, Events, MemberForm, SettingsForm, integer, or_never, shown
+from culm_models.conform.operation import ConformOperation, MachineError, MachineKind, Machines
 
-_REPLICAS: Final = Kind[Replica]("chotki")
+_REPLICAS: Final = MachineKind[Replica]("chotki")
 _COUNT: Final = integer(max_value=LARGEST_SETTING)
-_SETTINGS: Final = Settings(ChotkiSettings, {int: _COUNT}, {"sync_cut_bytes": Member(or_never(_COUNT))})
+_SETTINGS: Final = SettingsForm(
+    ChotkiSettings, {int: _COUNT}, {"sync_cut_bytes": MemberForm(or_never(_COUNT))}
+)
 # Records may be too large for a line.
 _EVENTS: Final = Events({Id: shown(str)}, {"record": HIDDEN})
 
@@ -167,35 +169,35 @@ def _in_hex(records: list[bytes]) -> list[str]:
 _OUTPUT: Final = "send (whole records), events, closed"
 
 OPERATIONS = [
-    Operation(
+    ConformOperation(
         "chotki.replica.open",
         "name, src, store? (a fresh replica's), replica_name?, compat? (default or go; default), settings?, "
         "now, random_seed?",
         "",
         _open,
     ),
-    Operation(
+    ConformOperation(
         "chotki.session.open",
         "name, session, role? (connector or listener), mode? (7), trace?, settings?, now",
         _OUTPUT,
         _session_open,
     ),
-    Operation(
+    ConformOperation(
         "chotki.session.receive",
         "name, session, bytes, now",
         f"{_OUTPUT}, others as [{{session, send}}]",
         _receive,
     ),
-    Operation("chotki.session.tick", "name, now", "sends as [{session, send}], events, closed", _tick),
-    Operation("chotki.session.lost", "name, session, now", "events", _lost),
-    Operation("chotki.session.close", "name, session, now", _OUTPUT, _session_close),
-    Operation(
+    ConformOperation("chotki.session.tick", "name, now", "sends as [{session, send}], events, closed", _tick),
+    ConformOperation("chotki.session.lost", "name, session, now", "events", _lost),
+    ConformOperation("chotki.session.close", "name, session, now", _OUTPUT, _session_close),
+    ConformOperation(
         "chotki.replica.commit",
         "name, letter (C, O, E or Y), ref, body, now",
         "id, packet, sends as [{session, send}]",
         _commit,
     ),
-    Operation("chotki.replica.state", "name", "store, counter, sessions", _state),
-    Operation("chotki.replica.dump", "name", "text", _dump),
-    Operation("chotki.replica.close", "name", "", _REPLICAS.close),
+    ConformOperation("chotki.replica.state", "name", "store, counter, sessions", _state),
+    ConformOperation("chotki.replica.dump", "name", "text", _dump),
+    ConformOperation("chotki.replica.close", "name", "", _REPLICAS.close),
 ]

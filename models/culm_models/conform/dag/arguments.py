@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, RequestError, as_mapping, as_octets
 from culm_models.conform.forms import Form
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.dag.blocks.cid import Cid, cid_from_text
 from culm_models.dag.blocks.multihash import check_block
 
 
-def with_request_errors(operation: Operation) -> Operation:
+def with_request_errors(operation: ConformOperation) -> ConformOperation:
     """Return an operation whose invalid arguments are answered with ``conform.request``."""
 
     def run(machines: Machines, arguments: Arguments) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from culm_models.conform.arguments import Arguments
 from culm_models.conform.dag.arguments import as_cids
 from culm_models.conform.dag.arguments import cid_of as cid_argument
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_from_bytes, cid_of, make_cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.dag_json import from_dag_json, to_dag_json
@@ -62,9 +62,11 @@ def _cid_sort(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    Operation("cbor.encode", "value (DAG-JSON)", "bytes, cid", _cbor_encode),
-    Operation("cbor.decode", "bytes", "value? (unless it has a key /), cid", _cbor_decode),
-    Operation("cid.parse", "cid, or bytes", "version, codec, multihash_code, digest, bytes, cid", _cid_parse),
-    Operation("cid.format", "version, codec, multihash_code, digest", "cid", _cid_format),
-    Operation("cid.sort", "cids", "cids by text", _cid_sort),
+    ConformOperation("cbor.encode", "value (DAG-JSON)", "bytes, cid", _cbor_encode),
+    ConformOperation("cbor.decode", "bytes", "value? (unless it has a key /), cid", _cbor_decode),
+    ConformOperation(
+        "cid.parse", "cid, or bytes", "version, codec, multihash_code, digest, bytes, cid", _cid_parse
+    ),
+    ConformOperation("cid.format", "version, codec, multihash_code, digest", "cid", _cid_format),
+    ConformOperation("cid.sort", "cids", "cids by text", _cid_sort),
 )

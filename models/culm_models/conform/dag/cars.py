@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from culm_models.conform.arguments import Arguments
 from culm_models.conform.dag.arguments import as_cids, block_to_json, blocks_of
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.dag.blocks.cid import CAR, cid_of
 from culm_models.dag.car import read_car, write_car
 
@@ -27,6 +27,6 @@ def _decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    Operation("car.encode", "roots, blocks ([{cid, bytes}])", "bytes, cid", _encode),
-    Operation("car.decode", "bytes", "roots, blocks (in file order), cid", _decode),
+    ConformOperation("car.encode", "roots, blocks ([{cid, bytes}])", "bytes, cid", _encode),
+    ConformOperation("car.decode", "bytes", "roots, blocks (in file order), cid", _decode),
 )

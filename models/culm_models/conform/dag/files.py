@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_octets
 from culm_models.conform.dag.arguments import block_to_json, blocks_of
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import to_dag_json
 from culm_models.dag.bounds import DEFAULT_BOUNDS
@@ -86,13 +86,13 @@ def _path(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    Operation(
+    ConformOperation(
         "dag.path",
         "path (CID/segment/...), blocks ([{cid, bytes}])",
         "cid, kind: file or raw (bytes), directory (entries: [[name, cid]]), symlink (target), value (value)",
         _path,
     ),
-    Operation(
+    ConformOperation(
         "unixfs.add",
         "bytes, or files ([[path, bytes]]) and links? ([[path, target]], both in hex);"
         " profile? (ipfs-cid-v1 or unixfs-v1-2025), chunk_size?, width?,"

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from culm_models.conform.arguments import Arguments
 from culm_models.conform.dag.arguments import CID
-from culm_models.conform.forms import REQUIRED, Choice, Member, Record, nullable
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.forms import REQUIRED, Choice, MemberForm, RecordForm, nullable
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.wire.codec import FrameReader, frame_of
+from culm_models.dag.wire.codec import DagMessageReader, frame_of
 from culm_models.dag.wire.messages import (
     DagAck,
     DagBlocks,
@@ -23,8 +23,8 @@ from culm_models.dag.wire.messages import (
 
 _MESSAGES: Final = Choice(
     {Cid: CID},
-    {"data": Member(name="bytes"), "tip": Member(nullable(CID), default=None)},
-    hello=Record(DagHello, members={"version": Member(default=REQUIRED)}, first=("version",)),
+    {"data": MemberForm(name="bytes"), "tip": MemberForm(nullable(CID), default=None)},
+    hello=RecordForm(DagHello, members={"version": MemberForm(default=REQUIRED)}, first=("version",)),
     offer=DagOffer,
     want=DagWant,
     cancel=DagCancel,
@@ -43,7 +43,7 @@ def _encode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    reader = FrameReader()
+    reader = DagMessageReader()
     messages = reader.feed(arguments.octets("bytes"))
     # An error after whole frames belongs to this answer as well.
     reader.feed(b"")
@@ -51,6 +51,6 @@ def _decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    Operation("dag.message.encode", "message", "bytes (a frame)", _encode),
-    Operation("dag.message.decode", "bytes", "messages, used (whole frames)", _decode),
+    ConformOperation("dag.message.encode", "message", "bytes (a frame)", _encode),
+    ConformOperation("dag.message.decode", "bytes", "messages, used (whole frames)", _decode),
 )

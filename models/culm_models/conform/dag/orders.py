@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments
 from culm_models.conform.dag.arguments import as_cid, cid_of, optional_cid
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.order.total_order import OrderChange, TotalOrder
 
-_ORDERS: Final = Kind[TotalOrder]("dag.order")
+_ORDERS: Final = MachineKind[TotalOrder]("dag.order")
 _STATE: Final = "heads, order, tip, key, held"
 
 
@@ -67,8 +67,8 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    Operation("order.of", "ops ([[cid, prior or null]])", _STATE, _of),
-    Operation("order.open", "name", "", _open),
-    Operation("order.add", "name, cid, prior?", "tip, from, changed, held", _add),
-    Operation("order.state", "name", _STATE, _state),
+    ConformOperation("order.of", "ops ([[cid, prior or null]])", _STATE, _of),
+    ConformOperation("order.open", "name", "", _open),
+    ConformOperation("order.add", "name, cid, prior?", "tip, from, changed, held", _add),
+    ConformOperation("order.state", "name", _STATE, _state),
 )

@@ -9,12 +9,12 @@ from culm_models.conform.dag.arguments import cid_of
 from culm_models.conform.dag.orders import order_to_json
 from culm_models.conform.dag.replicas import refusals_to_json
 from culm_models.conform.dag.ucans import now_of, settings_of
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.dag.publish.machine import PublishMachine, Reordered
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.replica.codec import ID_SIZE
 
-_PUBLISHES: Final = Kind[PublishMachine]("dag.publish")
+_PUBLISHES: Final = MachineKind[PublishMachine]("dag.publish")
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -71,21 +71,21 @@ def _id(arguments: Arguments) -> bytes:
 
 
 OPERATIONS: Final = (
-    Operation(
+    ConformOperation(
         "publish.open", "name, policy? (bound or bearer; bound), legacy?, services?, leeway?", "", _open
     ),
-    Operation(
+    ConformOperation(
         "publish.add",
         "name, cid, bytes, now (seconds)",
         "kind, admission? (admitted or waiting), missing?, orders ({publish_id: {tip, from, changed,"
         " superseded?}})",
         _add,
     ),
-    Operation(
+    ConformOperation(
         "publish.state",
         "name, publish_id",
         "heads, order, tip, key, states, waiting, refused, latest ({cid, link, origin, shard?} or null)",
         _state,
     ),
-    Operation("publish.next", "name, publish_id", "prior", _next),
+    ConformOperation("publish.next", "name, publish_id", "prior", _next),
 )

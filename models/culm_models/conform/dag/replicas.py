@@ -13,7 +13,7 @@ from culm_models.conform.dag.arguments import (
     optional_cid,
     texts,
 )
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.errors import DagError, JwtMalformed, NodeMissing, ProofForm
@@ -21,7 +21,7 @@ from culm_models.dag.replica.codec import decode_node, encode_node
 from culm_models.dag.replica.node import AppendChange, JoinChange, ReplicaNode
 from culm_models.dag.replica.store import ReplicaStore
 
-_STORES: Final = Kind[ReplicaStore]("dag.replica")
+_STORES: Final = MachineKind[ReplicaStore]("dag.replica")
 
 
 def node_to_json(node: ReplicaNode) -> dict[str, Any]:
@@ -120,15 +120,17 @@ def _join(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    Operation(
+    ConformOperation(
         "replica.decode",
         "bytes",
         "cid, change, prior?; shards, or forks, or publish_id, link, origin, shard?, proof ({cid, bytes})",
         _decode,
     ),
-    Operation("replica.encode", "the fields of replica.decode without cid", "bytes, cid", _encode),
-    Operation("replica.open", "name", "", _open),
-    Operation("replica.add", "name, bytes", "cid, missing, refused ([[cid, code]] of nodes that fell)", _add),
-    Operation("replica.state", "name, root?", "heads, missing, shards, refused", _state),
-    Operation("replica.join", "name, heads? (all)", "bytes, cid", _join),
+    ConformOperation("replica.encode", "the fields of replica.decode without cid", "bytes, cid", _encode),
+    ConformOperation("replica.open", "name", "", _open),
+    ConformOperation(
+        "replica.add", "name, bytes", "cid, missing, refused ([[cid, code]] of nodes that fell)", _add
+    ),
+    ConformOperation("replica.state", "name, root?", "heads, missing, shards, refused", _state),
+    ConformOperation("replica.join", "name, heads? (all)", "bytes, cid", _join),
 )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
 from culm_models.conform.dag.arguments import as_cid, as_cids, block_to_json, blocks_of, cid_of
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import from_dag_json
 from culm_models.dag.errors import DagError
@@ -106,7 +106,7 @@ def _capability(value: Any) -> Any:
 
 
 OPERATIONS: Final = (
-    Operation(
+    ConformOperation(
         "ucan.verify",
         "leaf (CID) and blocks, or jwt and blocks? (of proofs); subject (did:key), publish ({link, origin,"
         " prior?, shard?}), now (seconds), policy? (bound or bearer; bound), legacy? (false),"
@@ -114,7 +114,7 @@ OPERATIONS: Final = (
         "valid",
         _verify,
     ),
-    Operation(
+    ConformOperation(
         "ucan.issue",
         "private_key, audience (did:key), capabilities ([{can, with, nb?}]), expires? (seconds), proofs?,"
         " not_before?, nonce?, facts?",

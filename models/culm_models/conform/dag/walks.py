@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from culm_models.conform.arguments import Arguments, as_octets
 from culm_models.conform.dag.arguments import block_to_json, blocks_of, cid_of, optional_cid, texts
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.replica.store import ReplicaStore
@@ -66,13 +66,13 @@ def _shard(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    Operation(
+    ConformOperation(
         "dag.walk",
         "link?, origin?, nodes? ([bytes]), shards? ([{cid, bytes}])",
         "have, missing_blocks, missing_shards, missing_nodes, opaque_blocks, opaque_shards, complete",
         _walk,
     ),
-    Operation(
+    ConformOperation(
         "dag.shard",
         "root, blocks, size, per_append? (4096), prior?",
         "shards ([{cid, bytes}]), shard, appends ([{cid, bytes}])",

@@ -6,8 +6,18 @@ import math
 from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping, as_octets
-from culm_models.conform.forms import HIDDEN, Choice, Member, Record, integer, octets, optional, row, sequence
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.forms import (
+    HIDDEN,
+    Choice,
+    MemberForm,
+    RecordForm,
+    integer,
+    octets,
+    optional,
+    row,
+    sequence,
+)
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.p2panda.operations.identifiers import SchemaId, view_id
 from culm_models.p2panda.operations.operation import ACTIONS, Value, decode_operation, encode_operation
@@ -120,7 +130,7 @@ def _float(name: str, value: Any) -> float:
     raise ArgumentError(f"{name} is not a number that a float can hold")
 
 
-_STREAMS: Final = Kind[MessageStream]("p2panda.stream")
+_STREAMS: Final = MachineKind[MessageStream]("p2panda.stream")
 _COMPAT: Final[dict[str, Compat]] = {"spec": "spec", "aquadoggo": "aquadoggo"}
 _FORMS: Final[dict[str, Form]] = {"hex": "hex", "compact": "compact"}
 _LARGEST_LIMIT_BYTES: Final = 1 << 30
@@ -135,13 +145,15 @@ MESSAGES: Final = Choice(
     sync_request=SyncRequest,
     entry=EntryMessage,
     sync_done=SyncDone,
-    have=Record(Have, members={"log_heights": Member(sequence(row(_KEY, integer(), integer(min_value=1))))}),
+    have=RecordForm(
+        Have, members={"log_heights": MemberForm(sequence(row(_KEY, integer(), integer(min_value=1))))}
+    ),
     empty_set=EmptySet,
     lower_bound=LowerBound,
-    payload=Record(Payload, _RECONCILIATION, {"upper_bound": Member(optional(_TRIPLE))}),
+    payload=RecordForm(Payload, _RECONCILIATION, {"upper_bound": MemberForm(optional(_TRIPLE))}),
     empty_payload=EmptyPayload,
     done=Done,
-    fingerprint=Record(Fingerprint, _RECONCILIATION, {"fingerprint": Member(octets())}),
+    fingerprint=RecordForm(Fingerprint, _RECONCILIATION, {"fingerprint": MemberForm(octets())}),
     terminal=Terminal,
 )
 """The messages of p2panda, in the form of docs/conform.md."""
@@ -171,26 +183,28 @@ def _stream_feed(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS = [
-    Operation(
+    ConformOperation(
         "p2panda.operation.decode",
         "operation",
         "version, action, schema_id, previous?, fields? as {name: {type, value}}",
         _operation_decode,
     ),
-    Operation(
+    ConformOperation(
         "p2panda.operation.encode",
         "action, schema_id, previous?, fields? as {name: {type, value}}",
         "operation",
         _operation_encode,
     ),
-    Operation("p2panda.schema_id.parse", "schema_id", "kind, name, version or view_id", _schema_id_parse),
-    Operation(
+    ConformOperation(
+        "p2panda.schema_id.parse", "schema_id", "kind, name, version or view_id", _schema_id_parse
+    ),
+    ConformOperation(
         "p2panda.message.encode",
         "message, compat? (spec or aquadoggo), form? (hex or compact)",
         "bytes",
         _message_encode,
     ),
-    Operation("p2panda.stream.open", "name, max_message_bytes?", "", _stream_open),
-    Operation("p2panda.stream.feed", "name, bytes", "messages completed by these bytes", _stream_feed),
-    Operation("p2panda.stream.close", "name", "", _STREAMS.close),
+    ConformOperation("p2panda.stream.open", "name, max_message_bytes?", "", _stream_open),
+    ConformOperation("p2panda.stream.feed", "name, bytes", "messages completed by these bytes", _stream_feed),
+    ConformOperation("p2panda.stream.close", "name", "", _STREAMS.close),
 ]

@@ -11,15 +11,15 @@ from culm_models.conform.forms import (
     HIDDEN,
     Events,
     Form,
-    Member,
-    Record,
-    Settings,
+    MemberForm,
+    RecordForm,
+    SettingsForm,
     integer,
     plain,
     sequence,
     shown,
 )
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.lifts import LIFTS
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
@@ -27,15 +27,15 @@ from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire.messages import Announce, Offer
 
-_ANNOUNCEMENT: Final = Record(Announce, members={"raw": HIDDEN})
-_PEERS: Final = Kind[Peer]("p2panda.peer")
+_ANNOUNCEMENT: Final = RecordForm(Announce, members={"raw": HIDDEN})
+_PEERS: Final = MachineKind[Peer]("p2panda.peer")
 # Milliseconds, bytes or counts: far above any useful value.
 _LARGEST_SETTING: Final = (1 << 40) - 1
 _WHOLE: Final = plain(int, "an integer")
-_SETTINGS: Final = Settings(
+_SETTINGS: Final = SettingsForm(
     PeerSettings,
     {int: Form(lambda value, name: as_integer(_WHOLE.read(value, name), name, max_value=_LARGEST_SETTING))},
-    {"modes": Member(sequence(integer()))},
+    {"modes": MemberForm(sequence(integer()))},
 )
 
 
@@ -60,7 +60,7 @@ def _offer_to_json(offer: Offer) -> dict[str, Any]:
 
 _EVENTS: Final = Events(
     {Offer: shown(_offer_to_json), CheckedOperation: shown(_entry_to_json)},
-    {"remote": Member(name="remote_peer_id"), "checked": Member(inline=True)},
+    {"remote": MemberForm(name="remote_peer_id"), "checked": MemberForm(inline=True)},
 )
 
 
@@ -200,21 +200,21 @@ _ONE = "send (bytes for this remote), events"
 _ALL = "send as [{to, bytes}], events"
 
 OPERATIONS = [
-    Operation(
+    ConformOperation(
         "p2panda.peer.open",
         "name, peer_id, schema_ids, modes?, live_mode?, settings?, entries? as [{entry, operation}], now, "
         "random_seed?",
         "",
         _open,
     ),
-    Operation("p2panda.peer.connect", "name, remote_peer_id, dialled? (true), now", _ONE, _connect),
-    Operation("p2panda.peer.disconnect", "name, remote_peer_id, now", _ONE, _disconnect),
-    Operation("p2panda.peer.announce", "name, schema_ids, now", _ALL, _announce),
-    Operation("p2panda.peer.sync", "name, remote_peer_id, mode, schema_ids, now", _ONE, _sync),
-    Operation("p2panda.peer.stop_live", "name, remote_peer_id, session_id, now", _ONE, _stop_live),
-    Operation("p2panda.peer.receive", "name, remote_peer_id, bytes, now", _ONE, _receive),
-    Operation("p2panda.peer.publish", "name, entry, operation, now", _ALL, _publish),
-    Operation("p2panda.peer.tick", "name, now", _ALL, _tick),
-    Operation("p2panda.peer.state", "name", "log_heights, sessions, announcements", _state),
-    Operation("p2panda.peer.close", "name", "", _PEERS.close),
+    ConformOperation("p2panda.peer.connect", "name, remote_peer_id, dialled? (true), now", _ONE, _connect),
+    ConformOperation("p2panda.peer.disconnect", "name, remote_peer_id, now", _ONE, _disconnect),
+    ConformOperation("p2panda.peer.announce", "name, schema_ids, now", _ALL, _announce),
+    ConformOperation("p2panda.peer.sync", "name, remote_peer_id, mode, schema_ids, now", _ONE, _sync),
+    ConformOperation("p2panda.peer.stop_live", "name, remote_peer_id, session_id, now", _ONE, _stop_live),
+    ConformOperation("p2panda.peer.receive", "name, remote_peer_id, bytes, now", _ONE, _receive),
+    ConformOperation("p2panda.peer.publish", "name, entry, operation, now", _ALL, _publish),
+    ConformOperation("p2panda.peer.tick", "name, now", _ALL, _tick),
+    ConformOperation("p2panda.peer.state", "name", "log_heights, sessions, announcements", _state),
+    ConformOperation("p2panda.peer.close", "name", "", _PEERS.close),
 ]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import U63_MAX, Arguments
-from culm_models.conform.forms import Events, Member, Record
-from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.conform.forms import Events, MemberForm, RecordForm
+from culm_models.conform.operation import ConformOperation, MachineKind, Machines
 from culm_models.conform.sds.messages import profile_of
 from culm_models.conform.sds.settings import settings_from_json
 from culm_models.sds.channel import PARTS, Channel, Part
-from culm_models.sds.events import ChannelOutput, Event, Missing
+from culm_models.sds.events import ChannelOutput, Missing, SdsEvent
 from culm_models.sds.wire.messages import HistoryEntry
 
-_CHANNELS: Final = Kind[Channel]("sds")
+_CHANNELS: Final = MachineKind[Channel]("sds")
 _PARTS: Final[dict[str, Part]] = {part: part for part in PARTS}
-_ENTRY: Final = Record(HistoryEntry)
-_EVENTS: Final = Events({}, {"reason": Member(name="message")})
+_ENTRY: Final = RecordForm(HistoryEntry)
+_EVENTS: Final = Events({}, {"reason": MemberForm(name="message")})
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def output_to_json(output: ChannelOutput) -> dict[str, Any]:
     }
 
 
-def event_to_json(event: Event) -> dict[str, Any]:
+def event_to_json(event: SdsEvent) -> dict[str, Any]:
     """Return an event as an object: its kind, then its details; absent details are left out."""
     shown = _EVENTS.show(event)
     if isinstance(event, Missing):
@@ -113,22 +113,22 @@ def event_to_json(event: Event) -> dict[str, Any]:
 _OUTPUT = "send (messages to broadcast), events, fetch as [{attempt, entries}]"
 
 OPERATIONS = [
-    Operation(
+    ConformOperation(
         "sds.open",
         "name, profile? (spec, js or nim; spec), participant_id, channel_id, settings?, now, random_seed?",
         "",
         _open,
     ),
-    Operation(
+    ConformOperation(
         "sds.send", "name, content, ephemeral? (false), message_id?, retrieval_hint?, now", _OUTPUT, _send
     ),
-    Operation("sds.receive", "name, bytes, retrieval_hint?, source? (store), now", _OUTPUT, _receive),
-    Operation("sds.tick", "name, now, only? (incoming, outgoing, sync or repair)", _OUTPUT, _tick),
-    Operation(
+    ConformOperation("sds.receive", "name, bytes, retrieval_hint?, source? (store), now", _OUTPUT, _receive),
+    ConformOperation("sds.tick", "name, now, only? (incoming, outgoing, sync or repair)", _OUTPUT, _tick),
+    ConformOperation(
         "sds.state",
         "name",
         "lamport, log, outgoing, incoming, missing, lost, quarantined, bloom, next_due_ms?",
         _state,
     ),
-    Operation("sds.close", "name", "", _CHANNELS.close),
+    ConformOperation("sds.close", "name", "", _CHANNELS.close),
 ]

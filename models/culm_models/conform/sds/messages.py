@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments
-from culm_models.conform.forms import Record
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.forms import RecordForm
+from culm_models.conform.operation import ConformOperation, Machines
 from culm_models.sds.bloom import LAYOUTS, ReceivedFilter, filter_of
 from culm_models.sds.errors import BloomShapeError
 from culm_models.sds.wire.codec import decode, encode
@@ -19,7 +19,7 @@ _DEFAULT_ERROR_RATE = 0.001
 
 
 _PROFILES: Final[dict[str, Profile]] = {profile: profile for profile in PROFILES}
-_MESSAGE: Final = Record(
+_MESSAGE: Final = RecordForm(
     Message, first=("sender_id", "message_id", "channel_id", "causal_history", "repair_request")
 )
 
@@ -79,15 +79,19 @@ def message_from_json(value: dict[str, Any]) -> Message:
 
 
 OPERATIONS = [
-    Operation("sds.message.decode", "bytes, profile? (spec, js or nim; spec)", "message", _message_decode),
-    Operation("sds.message.encode", "message, profile? (spec, js or nim; spec)", "bytes", _message_encode),
-    Operation(
+    ConformOperation(
+        "sds.message.decode", "bytes, profile? (spec, js or nim; spec)", "message", _message_decode
+    ),
+    ConformOperation(
+        "sds.message.encode", "message, profile? (spec, js or nim; spec)", "bytes", _message_encode
+    ),
+    ConformOperation(
         "sds.bloom.build",
         "ids, profile? (spec), capacity? (10000), error_rate? (0.001)",
         "bytes",
         _bloom_build,
     ),
-    Operation(
+    ConformOperation(
         "sds.bloom.contains",
         "bytes, ids, profile? (spec), capacity? (10000), error_rate? (0.001)",
         "hits: a list of booleans",

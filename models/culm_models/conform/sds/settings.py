@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError
-from culm_models.conform.forms import FLAG, NUMBER, Member, Settings, integer, or_never, plain_name
+from culm_models.conform.forms import FLAG, NUMBER, MemberForm, SettingsForm, integer, or_never, plain_name
 from culm_models.sds.settings import LARGEST_SETTING, SdsSettings
 from culm_models.sds.wire.messages import Profile
 
@@ -42,10 +42,10 @@ ALIASES: Final[dict[str, str]] = {
 _GROUPS: Final = ("repair_config", "repair")
 _POSSIBLY_SLOWER: Final = 4
 _COUNT: Final = integer(max_value=LARGEST_SETTING)
-_SETTINGS: Final = Settings(
+_SETTINGS: Final = SettingsForm(
     SdsSettings,
     {int: _COUNT, bool: FLAG, float: NUMBER},
-    {"lost_timeout_ms": Member(or_never(_COUNT))},
+    {"lost_timeout_ms": MemberForm(or_never(_COUNT))},
 )
 
 

@@ -12,7 +12,7 @@ from culm_models.dag.blocks.cid import SHA2_256, Cid, common_cid_at, read_cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
 from culm_models.dag.blocks.varint import VARINT_BYTES_MAX, read_varint
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import (
     BlockTooLarge,
     CarHeaderMalformed,
@@ -72,7 +72,7 @@ def read_car(
     data: bytes | memoryview,
     *,
     hashes: Collection[int] = DEFAULT_HASHES,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: DagBounds = DEFAULT_BOUNDS,
 ) -> Car:
     """Read and check a whole file. The sections' bytes are views into `data`.
 
@@ -88,7 +88,7 @@ def read_car(
     return Car(roots, tuple(_sections(view, start + size, hashes, bounds)))
 
 
-def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds) -> list[Section]:
+def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: DagBounds) -> list[Section]:
     sections: list[Section] = []
     length = len(view)
     while at < length:
@@ -111,7 +111,7 @@ def _take_common(
     at: int,
     base: int,
     hashes: Collection[int],
-    bounds: Bounds,
+    bounds: DagBounds,
     max_sections: int,
     sections: list[Section],
 ) -> int:
@@ -148,7 +148,7 @@ def _take_common(
 
 
 def _section(
-    view: memoryview, start: int, end: int, base: int, hashes: Collection[int], bounds: Bounds
+    view: memoryview, start: int, end: int, base: int, hashes: Collection[int], bounds: DagBounds
 ) -> Section:
     """Read and check the section in the bytes from `start` up to, not including, `end`."""
     cid, size = read_cid(view[start:end], 0)
@@ -159,7 +159,7 @@ def _section(
     return Section(view, base, cid, start + size, end)
 
 
-def _header_size(view: memoryview, bounds: Bounds) -> tuple[int, int]:
+def _header_size(view: memoryview, bounds: DagBounds) -> tuple[int, int]:
     if not view:
         raise CarHeaderMalformed("no header")
     try:
@@ -177,7 +177,7 @@ def _header_size(view: memoryview, bounds: Bounds) -> tuple[int, int]:
     return size, start
 
 
-def _section_size(view: memoryview, at: int, bounds: Bounds) -> tuple[int, int]:
+def _section_size(view: memoryview, at: int, bounds: DagBounds) -> tuple[int, int]:
     try:
         size, start = read_varint(view, at)
     except VarintMalformed:
@@ -191,7 +191,7 @@ def _section_size(view: memoryview, at: int, bounds: Bounds) -> tuple[int, int]:
     return size, start
 
 
-def _roots(header: bytes, bounds: Bounds) -> tuple[Cid, ...]:
+def _roots(header: bytes, bounds: DagBounds) -> tuple[Cid, ...]:
     try:
         value = decode_dag_cbor(header)
     except DagError as error:
@@ -221,7 +221,9 @@ class CarStream:
 
     __slots__ = ("_bounds", "_buffer", "_count", "_error", "_hashes", "_needed", "_taken", "roots")
 
-    def __init__(self, *, hashes: Collection[int] = DEFAULT_HASHES, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+    def __init__(
+        self, *, hashes: Collection[int] = DEFAULT_HASHES, bounds: DagBounds = DEFAULT_BOUNDS
+    ) -> None:
         self._hashes = hashes
         self._bounds = bounds
         self._buffer = bytearray()

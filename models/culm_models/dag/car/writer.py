@@ -8,7 +8,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
 from culm_models.dag.blocks.varint import write_varint
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import BlockTooLarge
 
 
@@ -17,7 +17,7 @@ def write_car(
     blocks: Iterable[tuple[Cid, bytes | memoryview]],
     *,
     hashes: Collection[int] = DEFAULT_HASHES,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: DagBounds = DEFAULT_BOUNDS,
 ) -> bytes:
     """Write a whole file. Raises `DagError` if a block does not match its CID or a limit is exceeded."""
     out = bytearray(car_header(roots, bounds=bounds))
@@ -29,7 +29,7 @@ def write_car(
     return bytes(out)
 
 
-def car_header(roots: Sequence[Cid], *, bounds: Bounds = DEFAULT_BOUNDS) -> bytes:
+def car_header(roots: Sequence[Cid], *, bounds: DagBounds = DEFAULT_BOUNDS) -> bytes:
     """Write the header of a file with these roots. Raises `BlockTooLarge`."""
     if len(roots) > bounds.car_roots:
         raise BlockTooLarge(f"a CAR with more than {bounds.car_roots} roots")
@@ -39,7 +39,7 @@ def car_header(roots: Sequence[Cid], *, bounds: Bounds = DEFAULT_BOUNDS) -> byte
     return write_varint(len(header)) + header
 
 
-def car_section(cid: Cid, data: bytes | memoryview, *, bounds: Bounds = DEFAULT_BOUNDS) -> bytes:
+def car_section(cid: Cid, data: bytes | memoryview, *, bounds: DagBounds = DEFAULT_BOUNDS) -> bytes:
     """Write a section without checking the block against its CID. Raises `BlockTooLarge`."""
     if len(data) > bounds.block:
         raise BlockTooLarge(f"a block over {bounds.block} bytes")

@@ -32,7 +32,7 @@ from culm_models.dag.exchange.shard_wants import ChunkFate, ShardWants
 from culm_models.dag.exchange.space_exchange import SpaceExchange
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.exchange.unasked import Unasked
-from culm_models.dag.wire.codec import FrameReader, frame_of
+from culm_models.dag.wire.codec import DagMessageReader, frame_of
 from culm_models.dag.wire.messages import (
     FRAME_MAX,
     AckStatus,
@@ -76,7 +76,7 @@ class Exchange:
         self._settings = settings
         self._peer = peer
         self._access = access
-        self._reader = FrameReader(settings.max_frame)
+        self._reader = DagMessageReader(settings.max_frame)
         self._spaces: dict[bytes, SpaceExchange] = {}
         self._nodes = NodeWants(store, settings.nodes_known_of)
         self._shards = ShardWants(

@@ -6,7 +6,7 @@ from typing import Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import DagError
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import PublishChange, ReplicaNode
@@ -25,7 +25,7 @@ def may_be_node(cid: Cid) -> bool:
 
 
 def read_block(
-    cid: Cid, block: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
+    cid: Cid, block: bytes, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS
 ) -> ReplicaNode | Ucan:
     """Decode a block as a node or UCAN, depending on its form. No signature is verified.
 
@@ -55,7 +55,7 @@ def needs_of(node: ReplicaNode | Ucan) -> tuple[Cid, ...]:
 
 
 def needs_of_block(
-    cid: Cid, block: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
+    cid: Cid, block: bytes, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS
 ) -> tuple[Cid, ...]:
     """Return the CIDs that a block depends on; empty if the block is malformed."""
     try:

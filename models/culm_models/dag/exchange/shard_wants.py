@@ -45,7 +45,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardStep:
+class ShardRequest:
     """A shard to request now, or (`not_taken`) a shard that the store does not accept."""
 
     shard: Cid
@@ -108,7 +108,7 @@ class ShardWants:
             return False
         return can_check(cid, self._hashes)
 
-    def next_step(self, max_links: int) -> ShardStep | None:
+    def next_step(self, max_links: int) -> ShardRequest | None:
         """Take the next shard to request. Returns None if none is queued or the limits are reached.
 
         `max_links` is the number of further links that may be in flight.
@@ -126,13 +126,13 @@ class ShardWants:
                 reserved = self._store.reserve(self._peer, transfer.space, shard, transfer.size)
                 if isinstance(reserved, NotReserved):
                     self._drop(shard)
-                    return ShardStep(shard, transfer.space, not_taken=reserved)
+                    return ShardRequest(shard, transfer.space, not_taken=reserved)
                 transfer.is_begun = True
                 transfer.missing = all_chunks(transfer.size) & ~reserved.bits
                 if not transfer.missing:
                     # All chunks are here, but unverified: receiving the last one again triggers the check.
                     transfer.missing = 1 << (chunk_count(transfer.size) - 1)
-            return ShardStep(shard, transfer.space, self._ask(shard, transfer))
+            return ShardRequest(shard, transfer.space, self._ask(shard, transfer))
         return None
 
     def _ask(self, shard: Cid, transfer: Transfer) -> tuple[Range, ...]:

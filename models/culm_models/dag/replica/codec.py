@@ -8,7 +8,7 @@ from typing import Any, Final
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.fast_dag_cbor import fast_part
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import (
     BlockTooLarge,
     ChangeUnknown,
@@ -35,7 +35,7 @@ ID_SIZE: Final = 32
 _PUBLISH_KEYS: Final = frozenset({"type", "id", "link", "origin", "proof"})
 
 
-def decode_node(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> ReplicaNode:
+def decode_node(data: bytes, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS) -> ReplicaNode:
     """Decode a node. Raises the `DagError` of the first rule that it breaks."""
     if len(data) > bounds.node:
         raise BlockTooLarge(f"a node over {bounds.node} bytes")
@@ -54,7 +54,7 @@ def decode_node(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
 
 
 def encode_node(
-    change: dict[str, Any], prior: Cid | None, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
+    change: dict[str, Any], prior: Cid | None, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS
 ) -> ReplicaNode:
     """Encode a node from the map of its change. Raises `DagError` as `decode_node` does."""
     value = {"change": change} if prior is None else {"prior": prior, "change": change}
@@ -77,7 +77,9 @@ def proof_value(ucan: Ucan) -> Any:
     return decode_dag_cbor(ucan.block) if ucan.cid.codec == DAG_CBOR else ucan.block.decode()
 
 
-def _change(change: dict[str, Any], prior: Cid | None, data: bytes, legacy: bool, bounds: Bounds) -> Change:
+def _change(
+    change: dict[str, Any], prior: Cid | None, data: bytes, legacy: bool, bounds: DagBounds
+) -> Change:
     kind = change.get("type")
     if not isinstance(kind, str):
         raise NodeSchema("a change without type")
@@ -90,7 +92,7 @@ def _change(change: dict[str, Any], prior: Cid | None, data: bytes, legacy: bool
     raise ChangeUnknown(f"a change of the type {kind[:40]!r}")
 
 
-def _append(change: dict[str, Any], bounds: Bounds) -> AppendChange:
+def _append(change: dict[str, Any], bounds: DagBounds) -> AppendChange:
     shards = _links(change, "shards")
     if len(shards) > bounds.shards:
         raise TooManyLinks(f"more than {bounds.shards} shards")
@@ -99,7 +101,7 @@ def _append(change: dict[str, Any], bounds: Bounds) -> AppendChange:
     return AppendChange(tuple(shards))
 
 
-def _join(change: dict[str, Any], prior: Cid | None, bounds: Bounds) -> JoinChange:
+def _join(change: dict[str, Any], prior: Cid | None, bounds: DagBounds) -> JoinChange:
     forks = _links(change, "forks")
     if len(forks) > bounds.forks:
         raise TooManyLinks(f"more than {bounds.forks} forks")
@@ -115,7 +117,7 @@ def _join(change: dict[str, Any], prior: Cid | None, bounds: Bounds) -> JoinChan
     return JoinChange(tuple(forks))
 
 
-def _publish(change: dict[str, Any], data: bytes, legacy: bool, bounds: Bounds) -> PublishChange:
+def _publish(change: dict[str, Any], data: bytes, legacy: bool, bounds: DagBounds) -> PublishChange:
     if not _PUBLISH_KEYS | {"shard"} >= change.keys() >= _PUBLISH_KEYS:
         raise NodeSchema("a publish with other keys than it has")
     id = change["id"]
@@ -135,7 +137,7 @@ def _publish(change: dict[str, Any], data: bytes, legacy: bool, bounds: Bounds) 
     return PublishChange(id, change["link"], change["origin"], change.get("shard"), ucan)
 
 
-def _proof(proof: Any, data: bytes, legacy: bool, bounds: Bounds) -> Ucan:
+def _proof(proof: Any, data: bytes, legacy: bool, bounds: DagBounds) -> Ucan:
     if isinstance(proof, dict):
         block = fast_part(data, "change", "proof") or encode_dag_cbor(proof)
         return ucan_from_map(proof, block, legacy=legacy, bounds=bounds)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import (
     ChainMixed,
     DagError,
@@ -43,7 +43,7 @@ class DagState:
 class ReplicaStore:
     """Replica nodes by CID, including publishes, whose chains have rules but do not take part in states."""
 
-    def __init__(self, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+    def __init__(self, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS) -> None:
         self._legacy = legacy
         self._bounds = bounds
         self._nodes: dict[Cid, ReplicaNode] = {}

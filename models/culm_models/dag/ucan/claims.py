@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid
-from culm_models.dag.bounds import Bounds
+from culm_models.dag.bounds import DagBounds
 from culm_models.dag.errors import DagError, LinkRepeated, LinksUnsorted, NodeSchema, UcanKey
 from culm_models.dag.ucan.did_key import is_did_key
 from culm_models.dag.ucan.token import Capability, Claims
@@ -23,7 +23,7 @@ _RESOURCE: Final = re.compile("[a-z][a-z0-9+.-]*:[^\\s\ufeff]+")
 _CAPABILITY_KEYS: Final = frozenset({"can", "with", "nb"})
 
 
-def check_fields(fields: dict[str, Any], bounds: Bounds) -> None:
+def check_fields(fields: dict[str, Any], bounds: DagBounds) -> None:
     """Check every field, but not the form of the keys of issuer and audience. Raises `NodeSchema`."""
     for name in ("iss", "aud"):
         _require(isinstance(fields[name], bytes), f"{name} is no key")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, cid_from_text, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.dag_json import encode_dag_json, encode_plain_dag_json, from_dag_json, strict_json
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import (
     BlockTooLarge,
     DagError,
@@ -40,13 +40,15 @@ _LONG_NAMES: Final = {
 _JWT_PARTS: Final = 3
 
 
-def ucan_from_block(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+def ucan_from_block(data: bytes, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS) -> Ucan:
     """Decode the UCAN in a block of codec 0x71. Raises `DagError`."""
     _require_within_limit(len(data), bounds)
     return ucan_from_map(decode_dag_cbor(data), data, legacy=legacy, bounds=bounds)
 
 
-def ucan_from_map(value: Any, data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+def ucan_from_map(
+    value: Any, data: bytes, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS
+) -> Ucan:
     """Decode a UCAN from a map whose canonical bytes are `data`. Raises `DagError`."""
     _require_within_limit(len(data), bounds)
     if not isinstance(value, dict):
@@ -76,7 +78,7 @@ def ucan_from_map(value: Any, data: bytes, *, legacy: bool = False, bounds: Boun
     return Ucan(claims, signature, signed_text(claims), cid_of(DAG_CBOR, data), data)
 
 
-def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS) -> Ucan:
     """Decode a UCAN from a JWT. Its block is the text, as raw bytes. Raises `DagError`."""
     try:
         data = text.encode("ascii")
@@ -108,7 +110,7 @@ def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
     )
 
 
-def ucan_from_raw(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+def ucan_from_raw(data: bytes, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS) -> Ucan:
     """Decode the UCAN in a block of codec 0x55, which holds the text of a JWT. Raises `DagError`."""
     _require_within_limit(len(data), bounds)
     try:
@@ -196,7 +198,7 @@ def _version_of(header: Any) -> str:
     return version
 
 
-def _fields_of(payload: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
+def _fields_of(payload: dict[str, Any], bounds: DagBounds) -> dict[str, Any]:
     try:
         fields = from_dag_json(payload)
     except DagError as error:
@@ -220,6 +222,6 @@ def _fields_of(payload: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     return {**fields, "prf": links, **{name: did_from_text(text) for name, text in keys.items()}}
 
 
-def _require_within_limit(size: int, bounds: Bounds) -> None:
+def _require_within_limit(size: int, bounds: DagBounds) -> None:
     if size > bounds.ucan:
         raise BlockTooLarge(f"a UCAN over {bounds.ucan} bytes")

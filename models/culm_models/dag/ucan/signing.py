@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.errors import BlockUnknown, UcanSignature
 from culm_models.dag.ucan.claims import check_fields, check_keys, claims_of
 from culm_models.dag.ucan.did_key import did_key
@@ -20,7 +20,7 @@ def verify_signature(ucan: Ucan) -> None:
         raise UcanSignature("the issuer did not sign this")
 
 
-def verified_ucan(cid: Cid, data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+def verified_ucan(cid: Cid, data: bytes, *, legacy: bool = False, bounds: DagBounds = DEFAULT_BOUNDS) -> Ucan:
     """Decode a block and verify the UCAN's form and signature. Raises `DagError`.
 
     The caller has checked that the block matches its CID.
@@ -35,7 +35,7 @@ def verified_ucan(cid: Cid, data: bytes, *, legacy: bool = False, bounds: Bounds
     return ucan
 
 
-def issue_ucan(private_key: bytes, fields: dict[str, Any], *, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
+def issue_ucan(private_key: bytes, fields: dict[str, Any], *, bounds: DagBounds = DEFAULT_BOUNDS) -> Ucan:
     """Issue a UCAN in map form from the fields att, aud, exp, prf and, optionally, fct, nbf, nnc.
 
     Raises the `DagError` with which a reader would refuse the UCAN.

@@ -94,7 +94,7 @@ FileTree: TypeAlias = Mapping[str, "bytes | FileChunks | Symlink | FileTree"]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedNode:
     """An imported file, part of a file, or directory, as its parent links to it."""
 
     cid: Cid
@@ -108,13 +108,13 @@ class Imported:
         return PbLink(self.cid, name, self.total)
 
 
-def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) -> Imported:
+def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) -> ImportedNode:
     """Import a file from its chunks, which all but the last have the profile's size.
 
     A single chunk becomes a raw leaf without a node above it. Nodes are stored as soon as they are full, so
     that at most one node per level is in memory.
     """
-    levels: list[list[Imported]] = [[]]
+    levels: list[list[ImportedNode]] = [[]]
     for chunk in chunks:
         _push(levels, 0, _leaf(chunk, put), profile, put)
     if levels == [[]]:
@@ -129,7 +129,7 @@ def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) 
 
 
 def _push(
-    levels: list[list[Imported]], at: int, child: Imported, profile: ImportProfile, put: PutBlock
+    levels: list[list[ImportedNode]], at: int, child: ImportedNode, profile: ImportProfile, put: PutBlock
 ) -> None:
     """Add a child to its level. A full level becomes a node only when a further child arrives."""
     while True:
@@ -142,13 +142,13 @@ def _push(
         at, child = at + 1, parent
 
 
-def import_bytes(data: bytes, profile: ImportProfile, put: PutBlock) -> Imported:
+def import_bytes(data: bytes, profile: ImportProfile, put: PutBlock) -> ImportedNode:
     """Import a file that is in memory."""
     size = profile.chunk_size
     return import_file((data[at : at + size] for at in range(0, len(data), size)), profile, put)
 
 
-def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> Imported:
+def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> ImportedNode:
     """Import a directory with its content. Links are sorted by the names, or in a HAMT by their hashes.
 
     Raises `DirectoryTooLarge` if a HAMT is needed and two names have the same hash.
@@ -173,29 +173,29 @@ def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> I
     if size <= profile.directory_max:
         return _put(node, 0, put)
     root = write_shards(links, lambda shard: _put(shard, 0, put).as_link(""))
-    return Imported(root.cid, 0, root.size or 0)
+    return ImportedNode(root.cid, 0, root.size or 0)
 
 
-def import_symlink(link: Symlink, put: PutBlock) -> Imported:
+def import_symlink(link: Symlink, put: PutBlock) -> ImportedNode:
     """Import a symbolic link."""
     return _put(PbNode((), write_number(_TYPE, NodeKind.SYMLINK) + write_octets(_DATA, link.target)), 0, put)
 
 
-def _leaf(data: bytes, put: PutBlock) -> Imported:
+def _leaf(data: bytes, put: PutBlock) -> ImportedNode:
     cid = cid_of(RAW, data)
     put(cid, data)
-    return Imported(cid, len(data), len(data))
+    return ImportedNode(cid, len(data), len(data))
 
 
-def _node(children: list[Imported], put: PutBlock) -> Imported:
+def _node(children: list[ImportedNode], put: PutBlock) -> ImportedNode:
     content = sum(child.content for child in children)
     data = write_number(_TYPE, NodeKind.FILE) + write_number(_FILE_SIZE, content)
     data += b"".join(write_number(_BLOCK_SIZE, child.content) for child in children)
     return _put(PbNode(tuple(child.as_link("") for child in children), data), content, put)
 
 
-def _put(node: PbNode, content: int, put: PutBlock) -> Imported:
+def _put(node: PbNode, content: int, put: PutBlock) -> ImportedNode:
     block = encode_dag_pb(node)
     cid = cid_of(DAG_PB, block)
     put(cid, block)
-    return Imported(cid, content, len(block) + sum(link.size or 0 for link in node.links))
+    return ImportedNode(cid, content, len(block) + sum(link.size or 0 for link in node.links))

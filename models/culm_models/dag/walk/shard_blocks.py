@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, can_check
-from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
+from culm_models.dag.bounds import DEFAULT_BOUNDS, DagBounds
 from culm_models.dag.car import Car, read_car
 from culm_models.dag.errors import BlockMissing, BlockTooLarge, DagError, ShardMalformed
 from culm_models.dag.walk.reach import links_of
@@ -70,7 +70,7 @@ def open_shard(
     data: bytes | memoryview,
     *,
     hashes: Collection[int] = DEFAULT_HASHES,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: DagBounds = DEFAULT_BOUNDS,
 ) -> ShardBlocks:
     """Open a shard that is not opaque. The caller has checked that the bytes match the CID.
 
@@ -90,7 +90,7 @@ def _of_car(car: Car) -> ShardBlocks:
     return ShardBlocks(car.roots, blocks)
 
 
-def _of_map(data: bytes, bounds: Bounds) -> ShardBlocks:
+def _of_map(data: bytes, bounds: DagBounds) -> ShardBlocks:
     try:
         value = decode_dag_cbor(data)
     except DagError as error:
@@ -118,7 +118,7 @@ def open_with_places(
     data: bytes,
     *,
     hashes: Collection[int] = DEFAULT_HASHES,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: DagBounds = DEFAULT_BOUNDS,
 ) -> tuple[ShardBlocks, Iterable[tuple[Cid, int, int]]]:
     """Open a shard like `open_shard`. Also returns each block's CID, offset and length, including repeats."""
     if cid.codec != CAR:
@@ -132,7 +132,7 @@ def block_places(
     data: bytes,
     *,
     hashes: Collection[int] = DEFAULT_HASHES,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: DagBounds = DEFAULT_BOUNDS,
 ) -> Iterator[tuple[Cid, int, int]]:
     """Yield the CID, offset and length of each block of a shard that is not opaque, including repeats."""
     yield from open_with_places(cid, data, hashes=hashes, bounds=bounds)[1]

@@ -43,7 +43,7 @@ def frame_of(message: DagMessage, max_frame: int = FRAME_MAX) -> bytes:
     return write_varint(len(data)) + data
 
 
-class FrameReader:
+class DagMessageReader:
     """Reads messages from a stream.
 
     A fault ends it; the complete messages before the fault are still returned. The results do not depend on

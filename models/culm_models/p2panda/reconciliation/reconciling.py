@@ -15,7 +15,7 @@ from culm_models.p2panda.reconciliation.set_reconciliation import (
     choose,
     first_named,
 )
-from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
+from culm_models.p2panda.sessions.outbox import QueuedMessage, SendQueue
 from culm_models.p2panda.sessions.session import Session
 from culm_models.p2panda.sessions.table import PeerState
 from culm_models.p2panda.wire.codec import MessageStream
@@ -34,7 +34,7 @@ class Reconciling:
 
     __slots__ = ("_outbox", "_passed_over", "_peer", "_remote", "_stream")
 
-    def __init__(self, peer: PeerState, remote: bytes, outbox: Outbox, stream: MessageStream) -> None:
+    def __init__(self, peer: PeerState, remote: bytes, outbox: SendQueue, stream: MessageStream) -> None:
         self._peer = peer
         self._remote = remote
         self._outbox = outbox

@@ -15,7 +15,7 @@ from culm_models.lifts import Lift, LiftError
 from culm_models.p2panda.errors import SessionError
 from culm_models.p2panda.reconciliation import ranges
 from culm_models.p2panda.reconciliation.ranges import EntryRange, in_order, in_slices
-from culm_models.p2panda.sessions.remote_heights import Ledger
+from culm_models.p2panda.sessions.remote_heights import RemoteHeights
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.compact import ShortBounds
@@ -146,7 +146,7 @@ class SetReconciliation:
         self._rule = settings.rule
         self._choice = choice
         self._held: OrderedSet[LogHeight, bytes] = store.sync_range(schema_ids, choice.lift, choice.salt)
-        self._ledger = Ledger(self._held, session_id)
+        self._ledger = RemoteHeights(self._held, session_id)
         self.form: Form = form_for(settings, offer)
         short = ShortBounds(self._held) if self.form == "compact" else None
         self._machine: Reconciler[LogHeight, bytes] = Reconciler(

@@ -42,7 +42,7 @@ def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_m
     return Announce(PROTOCOL_VERSION, timestamp, identifiers.normalise(schema_ids))
 
 
-class Announcements:
+class LinkAnnouncements:
     """The announcements of both sides of a link, and the remote's offer."""
 
     def __init__(self, settings: PeerSettings, allowed: Set[str] | None) -> None:

@@ -6,7 +6,7 @@ from culm_models.p2panda import events
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
 from culm_models.p2panda.sessions.auto_sync import AutoSync
-from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
+from culm_models.p2panda.sessions.outbox import QueuedMessage, SendQueue
 from culm_models.p2panda.sessions.session import Session, SessionState
 from culm_models.p2panda.sessions.table import PeerState, SessionTable
 from culm_models.p2panda.wire import codec
@@ -21,7 +21,7 @@ class SessionLifecycle:
         peer: PeerState,
         remote: bytes,
         auto: AutoSync,
-        outbox: Outbox,
+        outbox: SendQueue,
         reconciling: Reconciling,
         now: int,
     ) -> None:

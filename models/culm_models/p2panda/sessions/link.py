@@ -8,10 +8,10 @@ from culm_models.p2panda import errors, events
 from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
 from culm_models.p2panda.sessions import announcement, requests
-from culm_models.p2panda.sessions.announcement import AnnouncementError, Announcements
+from culm_models.p2panda.sessions.announcement import AnnouncementError, LinkAnnouncements
 from culm_models.p2panda.sessions.auto_sync import AutoSync
 from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
-from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage, WithheldLogs
+from culm_models.p2panda.sessions.outbox import QueuedMessage, SendQueue, WithheldLogs
 from culm_models.p2panda.sessions.remote_requests import RemoteRequests
 from culm_models.p2panda.sessions.session import Session, SessionState
 from culm_models.p2panda.sessions.table import PeerState
@@ -47,8 +47,8 @@ class Link:
         self.dialled = dialled
         self.stream = MessageStream(settings.max_message_bytes, settings.max_message_items)
         self.failed: CulmError | None = None
-        self.announcements = Announcements(settings, allowed)
-        self.outbox = Outbox(settings.max_outgoing, settings.max_outgoing_bytes)
+        self.announcements = LinkAnnouncements(settings, allowed)
+        self.outbox = SendQueue(settings.max_outgoing, settings.max_outgoing_bytes)
         self._peer = peer
         self._auto = AutoSync(settings, peer.rng, now)
         self._reconciling = Reconciling(peer, remote, self.outbox, self.stream)

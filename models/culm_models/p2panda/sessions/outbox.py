@@ -36,7 +36,7 @@ class QueuedMessage:
 Queued: TypeAlias = QueuedMessage | EntryRange
 
 
-class Outbox(deque[Queued]):
+class SendQueue(deque[Queued]):
     """A queue that counts the items taken off its front, so that the sender knows when a message has left.
 
     `waiting_bytes` is the size of the messages in it; the size of a range is negligible. `is_partial`: more

@@ -16,7 +16,7 @@ from culm_models.reconciliation import OrderedSet, Span
 _LOOK_UP: Final = 4_096
 
 
-class Ledger:
+class RemoteHeights:
     """The own sync range `held`, and what is known of the remote's logs in it.
 
     `differing` counts the logs of which one side holds more than the other.

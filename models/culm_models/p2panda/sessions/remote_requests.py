@@ -11,7 +11,7 @@ from typing import Final
 from culm_models.p2panda import errors
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
 from culm_models.p2panda.sessions import requests
-from culm_models.p2panda.sessions.announcement import Announcements
+from culm_models.p2panda.sessions.announcement import LinkAnnouncements
 from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
 from culm_models.p2panda.sessions.session import Session
 from culm_models.p2panda.sessions.table import PeerState
@@ -33,7 +33,7 @@ class RemoteRequests:
         self,
         peer: PeerState,
         remote: bytes,
-        announcements: Announcements,
+        announcements: LinkAnnouncements,
         lifecycle: SessionLifecycle,
         reconciling: Reconciling,
         *,

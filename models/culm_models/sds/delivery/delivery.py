@@ -13,14 +13,13 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from culm_models.sds.bloom import HashPair, RollingFilter
-from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds, Recent
-from culm_models.sds.delivery.missing import Missing as MissingBook
-from culm_models.sds.delivery.missing import Wanted
-from culm_models.sds.delivery.waiting import Held, Quarantine, Quarantined, WaitingRoom
+from culm_models.sds.delivery.log import DeliveredMessage, MessageLog, OldIds, Recent
+from culm_models.sds.delivery.missing import MissingMessages, Wanted
+from culm_models.sds.delivery.waiting import Quarantine, QuarantinedMessage, WaitingMessage, WaitingMessages
 from culm_models.sds.errors import WaitingFullError
 from culm_models.sds.events import (
     Collected,
-    Fetch,
+    FetchRequest,
     Lost,
     Missing,
     Rejected,
@@ -71,7 +70,7 @@ class Delivery:
         self,
         facts: WireProfile,
         settings: SdsSettings,
-        missing: MissingBook,
+        missing: MissingMessages,
         repair: RepairBook,
         quarantine: Quarantine,
         now_ms: int,
@@ -88,7 +87,7 @@ class Delivery:
         self.old = OldIds(settings.max_known_ids)
         self.filter = RollingFilter(facts.bloom_layout, settings.bloom_capacity, settings.bloom_error_rate)
         self.recent = Recent(facts.bloom_layout, self.filter.least_held)
-        self.waiting = WaitingRoom(
+        self.waiting = WaitingMessages(
             max_messages=settings.max_waiting,
             max_bytes=settings.max_waiting_bytes,
             max_edges=settings.max_waiting_dependencies,
@@ -121,7 +120,7 @@ class Delivery:
         return [entry for entry in once.values() if entry.message_id not in self.old]
 
     def take(
-        self, message: Held, history: Iterable[HistoryEntry], now_ms: int, collected: Collected
+        self, message: WaitingMessage, history: Iterable[HistoryEntry], now_ms: int, collected: Collected
     ) -> HashPair:
         """Take an unknown message: deliver it or let it wait. Returns its hashes."""
         message_id = message.message_id
@@ -195,14 +194,14 @@ class Delivery:
         return learned
 
     def fetch_again(self, now_ms: int, overdue_ms: int | None, collected: Collected) -> None:
-        """Fetch the missing messages, as `MissingBook.fetch_again` selects them."""
+        """Fetch the missing messages, as `MissingMessages.fetch_again` selects them."""
         self._fetch(self.missing.fetch_again(now_ms, overdue_ms), collected)
 
     def sweep(self, now_ms: int, collected: Collected) -> None:
         """Fetch what is due, give up what has been missing for too long, and free messages that are stuck."""
         due = self.missing.due(now_ms)
         self._fetch(due.fetch, collected)
-        free: list[Held] = []
+        free: list[WaitingMessage] = []
         for wanted in due.lost:
             free += self._give_up(wanted.entry.message_id, now_ms, collected)
         self._deliver(free, collected)
@@ -216,7 +215,7 @@ class Delivery:
             return self.stuck_check_ms if due_ms is None else min(due_ms, self.stuck_check_ms)
         return due_ms
 
-    def keep_aside(self, aside: Quarantined, clock_ms: int) -> bool:
+    def keep_aside(self, aside: QuarantinedMessage, clock_ms: int) -> bool:
         """Quarantine a message, and search for it no more. Returns whether there was capacity."""
         if not self.quarantine.put(aside, clock_ms):
             return False
@@ -225,7 +224,7 @@ class Delivery:
         self.note(aside.record(), aside.size)
         return True
 
-    def withdraw(self, latest: int) -> list[LogEntry]:
+    def withdraw(self, latest: int) -> list[DeliveredMessage]:
         """Remove each message with a Lamport timestamp above `latest` from the log and the waiting messages.
 
         Returns those that were in the log, the last one first. They are unknown from now on.
@@ -267,7 +266,7 @@ class Delivery:
         """Put a record into the journal; `size`: bytes of its large parts."""
         self.journal.add(record, self.filter.mark, size)
 
-    def _deliver(self, free: list[Held], collected: Collected) -> None:
+    def _deliver(self, free: list[WaitingMessage], collected: Collected) -> None:
         """Put messages that wait for nothing into the log, and those that this frees, in their order."""
         if not free:
             return
@@ -299,7 +298,7 @@ class Delivery:
                 heappush(ready, (freed.key, freed))
 
     def _log(self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, digest: bytes) -> int:
-        position = self.log.insert(LogEntry(message_id, lamport, sender_id, hint, digest))
+        position = self.log.insert(DeliveredMessage(message_id, lamport, sender_id, hint, digest))
         self.recent.add(message_id)
         self.note((LOGGED, message_id, lamport, sender_id, hint, digest))
         for gone in self.log.trim():
@@ -313,7 +312,7 @@ class Delivery:
             by_attempt.setdefault(wanted.attempts, []).append(wanted.entry)
         for attempt, entries in sorted(by_attempt.items()):
             for at in range(0, len(entries), FETCH_ENTRIES_MAX):
-                collected.fetch.append(Fetch(tuple(entries[at : at + FETCH_ENTRIES_MAX]), attempt))
+                collected.fetch.append(FetchRequest(tuple(entries[at : at + FETCH_ENTRIES_MAX]), attempt))
             if attempt > 1:
                 self._report_missing(entries, attempt, collected)
 
@@ -332,7 +331,7 @@ class Delivery:
         searches = (1 << min(times - 1, _MAX_DOUBLINGS)) - 1
         return now_ms >= lost_ms + searches * self.settings.lost_timeout_ms
 
-    def _give_up(self, message_id: str, now_ms: int, collected: Collected) -> list[Held]:
+    def _give_up(self, message_id: str, now_ms: int, collected: Collected) -> list[WaitingMessage]:
         times, _ = self.lost.get(message_id, (0, 0))
         self.note_lost(message_id, times + 1, now_ms)
         self.repair.forget(message_id)

@@ -27,7 +27,7 @@ _SPARE_ENTRIES: Final = 1_024
 
 
 @dataclass(slots=True)
-class LogEntry:
+class DeliveredMessage:
     """One message of the log, without its content, which the application has."""
 
     message_id: str
@@ -68,7 +68,7 @@ class MessageLog:
         # only; `_blank` is an upper bound of entries in the window that are not encoded yet.
         self._encoded: list[bytes | None] = []
         self._blank = 0
-        self._entries: dict[str, LogEntry] = {}
+        self._entries: dict[str, DeliveredMessage] = {}
         self._senders: Counter[str] = Counter()
         self._first = 0
         self._left = 0
@@ -79,12 +79,12 @@ class MessageLog:
     def __contains__(self, message_id: object) -> bool:
         return message_id in self._entries
 
-    def __iter__(self) -> Iterator[LogEntry]:
+    def __iter__(self) -> Iterator[DeliveredMessage]:
         """Iterate over the entries in order."""
         return (self._entries[message_id] for _, message_id in self.keys())
 
     @property
-    def by_id(self) -> dict[str, LogEntry]:
+    def by_id(self) -> dict[str, DeliveredMessage]:
         """The entries by id, read-only."""
         return self._entries
 
@@ -101,7 +101,7 @@ class MessageLog:
         """Return (Lamport timestamp, id) of the entries, in order."""
         return self._keys[self._first :]
 
-    def insert(self, entry: LogEntry) -> int:
+    def insert(self, entry: DeliveredMessage) -> int:
         """Insert an entry in order. Returns its position, counted from the channel's first message."""
         key = (entry.lamport_timestamp, entry.message_id)
         keys, encoded = self._keys, self._encoded
@@ -121,7 +121,7 @@ class MessageLog:
             encoded[outside] = None
         return at - self._first + self._left
 
-    def extend(self, entries: list[LogEntry], left: int) -> None:
+    def extend(self, entries: list[DeliveredMessage], left: int) -> None:
         """Fill an empty log with entries in order; `left` others came before them."""
         self._entries = {entry.message_id: entry for entry in entries}
         self._senders = Counter(entry.sender_id for entry in entries)
@@ -145,9 +145,9 @@ class MessageLog:
             self._first = 0
         return gone
 
-    def cut(self, latest: int) -> list[LogEntry]:
+    def cut(self, latest: int) -> list[DeliveredMessage]:
         """Remove the entries with a Lamport timestamp above `latest`; return them, the last one first."""
-        gone: list[LogEntry] = []
+        gone: list[DeliveredMessage] = []
         while self.last_lamport > latest:
             gone.append(self._drop(self._keys.pop()[1]))
             self._encoded.pop()
@@ -195,7 +195,7 @@ class MessageLog:
         entry = self._entries.get(message_id)
         return None if entry is None else encode_entry(entry.named(), self._profile)
 
-    def _drop(self, message_id: str) -> LogEntry:
+    def _drop(self, message_id: str) -> DeliveredMessage:
         entry = self._entries.pop(message_id)
         self._senders[entry.sender_id] -= 1
         if not self._senders[entry.sender_id]:

@@ -130,7 +130,7 @@ class MissingDue:
     lost: tuple[Wanted, ...] = ()
 
 
-class Missing:
+class MissingMessages:
     """The missing messages of one channel."""
 
     def __init__(self, rule: FetchRule, draw: Draw) -> None:

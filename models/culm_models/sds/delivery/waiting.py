@@ -23,7 +23,7 @@ _SHARE: Final = 16
 
 
 @dataclass(slots=True)
-class Held:
+class WaitingMessage:
     """A message with content that is not in the log yet.
 
     `unmet`: ids of its causal history that are neither in the log nor lost, in its order. `gap`: ids that
@@ -61,14 +61,14 @@ class Held:
         )
 
 
-class WaitingRoom:
+class WaitingMessages:
     """The waiting messages, in the order of arrival."""
 
     __slots__ = ("_bytes", "_edges", "_held", "_max_bytes", "_max_edges", "_max_messages", "_waiters")
 
     def __init__(self, *, max_messages: int, max_bytes: int, max_edges: int) -> None:
         self._max_messages, self._max_bytes, self._max_edges = max_messages, max_bytes, max_edges
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, WaitingMessage] = {}
         self._waiters: dict[str, dict[str, None]] = {}
         self._bytes = self._edges = 0
 
@@ -78,14 +78,14 @@ class WaitingRoom:
     def __contains__(self, message_id: object) -> bool:
         return message_id in self._held
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[WaitingMessage]:
         return iter(self._held.values())
 
-    def get(self, message_id: str) -> Held | None:
+    def get(self, message_id: str) -> WaitingMessage | None:
         """Return a waiting message; None if it does not wait."""
         return self._held.get(message_id)
 
-    def put(self, message: Held) -> None:
+    def put(self, message: WaitingMessage) -> None:
         """Keep a message that waits for at least one other."""
         self._held[message.message_id] = message
         self._bytes += len(message.content)
@@ -101,12 +101,12 @@ class WaitingRoom:
         """Whether any message waits for this one."""
         return message_id in self._waiters
 
-    def met(self, message_id: str, *, lost: bool = False) -> list[Held]:
+    def met(self, message_id: str, *, lost: bool = False) -> list[WaitingMessage]:
         """Resolve a message that was logged or lost. Returns the messages that this frees and removes."""
         waiters = self._waiters.pop(message_id, None)
         if waiters is None:
             return []
-        free: list[Held] = []
+        free: list[WaitingMessage] = []
         self._edges -= len(waiters)
         for waiter in waiters:
             message = self._held[waiter]
@@ -117,7 +117,7 @@ class WaitingRoom:
                 free.append(self.take(waiter))
         return free
 
-    def take(self, message_id: str) -> Held:
+    def take(self, message_id: str) -> WaitingMessage:
         """Remove and return a waiting message, with its unmet dependencies."""
         message = self._held.pop(message_id)
         self._bytes -= len(message.content)
@@ -129,9 +129,9 @@ class WaitingRoom:
                 del self._waiters[unmet]
         return message
 
-    def take_excess(self) -> list[Held]:
+    def take_excess(self) -> list[WaitingMessage]:
         """Remove and return the latest messages in log order until the limits hold."""
-        gone: list[Held] = []
+        gone: list[WaitingMessage] = []
         while (
             len(self._held) > self._max_messages
             or self._bytes > self._max_bytes
@@ -141,7 +141,7 @@ class WaitingRoom:
             gone += [self.take(message.message_id) for message in latest[: len(latest) // _SHARE + 1]]
         return gone
 
-    def stuck(self, is_missing: Callable[[str], bool]) -> list[Held]:
+    def stuck(self, is_missing: Callable[[str], bool]) -> list[WaitingMessage]:
         """Return messages that no missing one can free: they wait in a cycle, or for ids not searched for."""
         freed = {message_id for message_id in self._waiters if is_missing(message_id)}
         edge = list(freed)
@@ -158,7 +158,7 @@ _ENTRY_BYTES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class QuarantinedMessage:
     """A message with content, and the wall-clock time at which it is released."""
 
     due_ms: int
@@ -198,7 +198,7 @@ class Quarantine:
 
     def __init__(self, *, max_messages: int, max_bytes: int) -> None:
         self._max_messages, self._max_bytes = max_messages, max_bytes
-        self._by_id: dict[str, Quarantined] = {}
+        self._by_id: dict[str, QuarantinedMessage] = {}
         self._due: list[tuple[int, str]] = []
         self._bytes = 0
 
@@ -208,10 +208,10 @@ class Quarantine:
     def __contains__(self, message_id: object) -> bool:
         return message_id in self._by_id
 
-    def __iter__(self) -> Iterator[Quarantined]:
+    def __iter__(self) -> Iterator[QuarantinedMessage]:
         return iter(self._by_id.values())
 
-    def put(self, message: Quarantined, clock_ms: int) -> bool:
+    def put(self, message: QuarantinedMessage, clock_ms: int) -> bool:
         """Quarantine a message. Returns False if it is too far ahead, over the limits or already there."""
         size = message.size
         if (
@@ -224,15 +224,15 @@ class Quarantine:
         self.restore(message)
         return True
 
-    def restore(self, message: Quarantined) -> None:
+    def restore(self, message: QuarantinedMessage) -> None:
         """Quarantine a message from a journal, without checks."""
         self._by_id[message.message_id] = message
         self._bytes += message.size
         heappush(self._due, (message.due_ms, message.message_id))
 
-    def take_due(self, clock_ms: int) -> list[Quarantined]:
+    def take_due(self, clock_ms: int) -> list[QuarantinedMessage]:
         """Remove and return the messages whose time has come, earliest first."""
-        due: list[Quarantined] = []
+        due: list[QuarantinedMessage] = []
         while self._due and self._due[0][0] <= clock_ms:
             due.append(self._remove(heappop(self._due)[1]))
         return due
@@ -248,7 +248,7 @@ class Quarantine:
         """Return the time of the first release; None if the quarantine is empty."""
         return self._due[0][0] if self._due else None
 
-    def _remove(self, message_id: str) -> Quarantined:
+    def _remove(self, message_id: str) -> QuarantinedMessage:
         message = self._by_id.pop(message_id)
         self._bytes -= message.size
         return message

@@ -66,7 +66,7 @@ class RepairRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RepairAnswer:
     """A message that the hosted `participant_id` must broadcast again now, byte for byte."""
 
     participant_id: str
@@ -211,7 +211,7 @@ class RepairBook:
             self._asked(now_ms)
         return entries
 
-    def answers(self, now_ms: int, limit: int = 64) -> Iterator[Answer]:
+    def answers(self, now_ms: int, limit: int = 64) -> Iterator[RepairAnswer]:
         """Yield messages to broadcast again now; the caller must call `spent` for each one that it sends."""
         for _ in range(limit):
             due_ms = self.answers_due_ms()
@@ -223,7 +223,7 @@ class RepairBook:
             self._answered[message_id] = now_ms, times + 1
             if len(self._answered) > self._rule.most_waiting:
                 del self._answered[next(iter(self._answered))]
-            yield Answer(self._answers.pop(message_id), message_id)
+            yield RepairAnswer(self._answers.pop(message_id), message_id)
 
     def spent(self, size_bytes: int, now_ms: int) -> None:
         """Count a sent answer of this size against the limit per minute."""

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from culm_models.sds.acks.outgoing import OutgoingBuffer, Stripped
 from culm_models.sds.channel_state import ChannelState
-from culm_models.sds.delivery.log import LogEntry
-from culm_models.sds.delivery.missing import Missing
-from culm_models.sds.delivery.waiting import Held, Quarantined
+from culm_models.sds.delivery.log import DeliveredMessage
+from culm_models.sds.delivery.missing import MissingMessages
+from culm_models.sds.delivery.waiting import QuarantinedMessage, WaitingMessage
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.repair.repair import RepairBook
 from culm_models.sds.state.journal import (
@@ -129,7 +129,7 @@ def restore_head(parts: ChannelState, data: bytes) -> None:
         parts.sends, parts.syncs, delivery.stuck_check_ms = counts
         missing, outgoing, schedule, repair = items[9:]
         parts.participants = dict.fromkeys(participants)
-        delivery.missing = Missing.unpack(missing, rules.fetch, parts.drawn)
+        delivery.missing = MissingMessages.unpack(missing, rules.fetch, parts.drawn)
         parts.outgoing = OutgoingBuffer.unpack(
             outgoing, rules.resend, parts.drawn, stripped=_kept_wires(parts)
         )
@@ -171,7 +171,7 @@ def _apply_log(
 ) -> list[list[Any]]:
     """Fill the log of a fresh channel at once. Returns the remaining records."""
     parts.delivery.old.extend_packed(old)
-    entries = [LogEntry(*details) for number, *details in records if number == LOGGED]
+    entries = [DeliveredMessage(*details) for number, *details in records if number == LOGGED]
     parts.delivery.log.extend(entries, left)
     parts.delivery.recent.extend(entries[position].message_id for position in recent)
     return [record for record in records if record[0] != LOGGED]
@@ -189,7 +189,7 @@ def _logged(
     delivery.lost.pop(message_id, None)
     if message_id in delivery.waiting:
         delivery.waiting.take(message_id)
-    delivery.log.insert(LogEntry(message_id, lamport, sender_id, hint, digest))
+    delivery.log.insert(DeliveredMessage(message_id, lamport, sender_id, hint, digest))
     delivery.recent.add(message_id)
     for gone in delivery.log.trim():
         delivery.old.add(gone)
@@ -210,7 +210,7 @@ def _waits(
 ) -> None:
     parts.delivery.lost.pop(message_id, None)
     parts.delivery.waiting.put(
-        Held(message_id, sender_id, lamport, content, hint, since_ms, dict.fromkeys(unmet), gap)
+        WaitingMessage(message_id, sender_id, lamport, content, hint, since_ms, dict.fromkeys(unmet), gap)
     )
 
 
@@ -242,7 +242,9 @@ def _quarantined(
     hint: bytes | None,
 ) -> None:
     entries = tuple(HistoryEntry(*entry) for entry in history)
-    parts.quarantine.restore(Quarantined(due_ms, message_id, sender_id, lamport, content, entries, hint))
+    parts.quarantine.restore(
+        QuarantinedMessage(due_ms, message_id, sender_id, lamport, content, entries, hint)
+    )
 
 
 def _released(parts: ChannelState, message_id: str) -> None:

@@ -19,7 +19,7 @@ from culm_models.sds.errors import (
     WireTypeError,
 )
 from culm_models.sds.wire.fields import (
-    EntryReader,
+    HistoryEntryReader,
     entry_body,
     id_bytes,
     read_id,
@@ -71,7 +71,7 @@ class Decoder:
         self._history_tag = TAGS[profile]["causal_history"]
         self._strict = self._facts.strict
         self._max_bytes = max_bytes
-        self._reader = EntryReader(profile, max_entries, cached_entries)
+        self._reader = HistoryEntryReader(profile, max_entries, cached_entries)
 
     def decode(self, data: bytes) -> Message:
         """Decode a message. Raises MessageError for malformed bytes."""

@@ -5,8 +5,8 @@ Numbers may have more bytes than they need, as protobuf allows, but not more tha
 `data`, and no memory is allocated for an announced length.
 
 Most entries of a message repeat those of the previous message: each message names the end of its sender's
-log, so it mostly has the entries of the previous one, a few entries further on. `EntryReader` compares that
-part as bytes and does not parse it; other entries it looks up by their bytes.
+log, so it mostly has the entries of the previous one, a few entries further on. `HistoryEntryReader` compares
+that part as bytes and does not parse it; other entries it looks up by their bytes.
 """
 
 from typing import Final
@@ -276,7 +276,7 @@ _ENTRIES_LEAST: Final = 64
 _RUNS: Final = 4
 
 
-class EntryReader:
+class HistoryEntryReader:
     """Reads the entries of one profile; remembers the last run and at most `remembered` entries."""
 
     __slots__ = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from culm_models.bamboo.hashes import HashFlavour
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.peer import Peer
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.wire.data import decode_data
@@ -23,14 +23,14 @@ from culm_models.testing.errors import InvariantError
 from culm_models.testing.simulation import SimulatedNode
 
 
-class Node(SimulatedNode):
+class BambooNode(SimulatedNode):
     """One peer. `neighbours` are all nodes by name; `sizes` are of each payload, one for each branch."""
 
     def __init__(
         self,
         name: str,
         peer: Peer,
-        neighbours: dict[str, Node],
+        neighbours: dict[str, BambooNode],
         sizes: list[tuple[int, int]],
         rng: random.Random,
     ) -> None:
@@ -75,7 +75,7 @@ class Node(SimulatedNode):
         self._witnesses[other].look(data, connection, self._neighbours[other].connection(self.name))
         return data
 
-    def connection(self, other: str) -> Connection:
+    def connection(self, other: str) -> BambooConnection:
         """Return the connection with another node."""
         return self.peer.connections[other]
 
@@ -110,7 +110,7 @@ class DataWitness:
     _current: int | None = None
     _sent: dict[int, _Sent] = field(default_factory=dict)
 
-    def look(self, data: bytes, sender: Connection, receiver: Connection) -> None:
+    def look(self, data: bytes, sender: BambooConnection, receiver: BambooConnection) -> None:
         """Check whole messages that the sender just produced. Raises `InvariantError`."""
         at, touched = 0, set[int]()
         while at < len(data):
@@ -152,7 +152,7 @@ class DataWitness:
             sent.apologies += 1
         return number
 
-    def _check(self, number: int, sender: Connection, receiver: Connection) -> None:
+    def _check(self, number: int, sender: BambooConnection, receiver: BambooConnection) -> None:
         # The sender knows the confirmation, which fixes the sequence; the receiver knows what it requested.
         fixed, asked = _request(sender, number), _request(receiver, number)
         own, sequence, sent = asked.own, fixed.sequence, self._sent[number]
@@ -170,7 +170,7 @@ class DataWitness:
             raise InvariantError(f"request {number} asks for {admitted} bytes, more went out")
 
 
-def _request(connection: Connection, number: int) -> Request:
+def _request(connection: BambooConnection, number: int) -> Request:
     for request in connection.requests:
         if request.id == number:
             return request

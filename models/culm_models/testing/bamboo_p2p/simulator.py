@@ -23,15 +23,15 @@ from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.entry import lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Connection
+from culm_models.bamboo_p2p.connection import BambooConnection
 from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
-from culm_models.bamboo_p2p.memory_store import MemoryStore
+from culm_models.bamboo_p2p.memory_store import MemoryBambooStore
 from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, CancelCode, Eagerness
 from culm_models.keys import KeyPair
-from culm_models.testing.bamboo_p2p.node import Node
+from culm_models.testing.bamboo_p2p.node import BambooNode
 from culm_models.testing.errors import InvariantError
 from culm_models.testing.simulation import Faults, Simulation
 
@@ -40,7 +40,7 @@ _CALM_ROUNDS: Final = 200
 _STEP_MS: Final = 10
 
 
-class BambooP2pSimulation(Simulation[Node]):
+class BambooP2pSimulation(Simulation[BambooNode]):
     """One run with this number of random actions."""
 
     def __init__(self, seed: int, actions: int = 40) -> None:
@@ -59,7 +59,8 @@ class BambooP2pSimulation(Simulation[Node]):
         self._branch = the_log(self._flavour, forked_at=forked_at)
         self._is_forked = forked_at <= LENGTH
         peers = [
-            Peer(MemoryStore(self._flavour), self._settings()) for _ in range(rng.choice((2, 2, 2, 3, 4)))
+            Peer(MemoryBambooStore(self._flavour), self._settings())
+            for _ in range(rng.choice((2, 2, 2, 3, 4)))
         ]
         self._last = peers[-1]
         for peer in peers:
@@ -74,13 +75,13 @@ class BambooP2pSimulation(Simulation[Node]):
         ]
         self.nodes, self.links = {}, []
         for number, peer in enumerate(peers):
-            self.nodes[str(number)] = Node(str(number), peer, self.nodes, sizes, self.rng)
+            self.nodes[str(number)] = BambooNode(str(number), peer, self.nodes, sizes, self.rng)
             if number:
                 self.add_link(str(number - 1), str(number))
         for link in self.links:
             self.connect(link)
 
-    def _settings(self) -> PeerSettings:
+    def _settings(self) -> BambooSettings:
         rng = self.rng
         eagerness = rng.choice((Eagerness.ALL, Eagerness.ALL, Eagerness.NOTIFY, Eagerness.THRESHOLD))
         policy = Policy(
@@ -94,7 +95,7 @@ class BambooP2pSimulation(Simulation[Node]):
             upper=rng.choice((None, None, None, rng.randint(1, LENGTH))),
             direction=rng.choice((Direction.BOTH,) * 4 + (Direction.PULL, Direction.PUSH)),
         )
-        return PeerSettings(
+        return BambooSettings(
             sends_greedily=self._greedy,
             accepts_greedy=self._greedy,
             send_window=rng.choice((0, 100, 65_536)),
@@ -138,7 +139,7 @@ class BambooP2pSimulation(Simulation[Node]):
             self.stepped(end)
             self.run_until(self.now_ms + self.rng.randint(0, _STEP_MS))
 
-    def _decide(self, peer: Peer, connection: Connection) -> None:
+    def _decide(self, peer: Peer, connection: BambooConnection) -> None:
         rng = self.rng
         requests = connection.requests
         with suppress(CallRefused, RangeViolated):
@@ -176,7 +177,7 @@ class BambooP2pSimulation(Simulation[Node]):
             direction=rng.choice((Direction.BOTH,) * 4 + (Direction.PULL, Direction.PUSH)),
         )
 
-    def _adjust(self, connection: Connection) -> None:
+    def _adjust(self, connection: BambooConnection) -> None:
         rng = self.rng
         request = rng.choice(connection.requests)
         eagerness = rng.choice((None, *Eagerness))
@@ -256,7 +257,7 @@ class BambooP2pSimulation(Simulation[Node]):
             raise InvariantError("a log is called forked that is not")
 
     def _check_catch_up(self, first: Peer, second: Peer) -> None:
-        source, target = Peer(first.store, PeerSettings()), Peer(second.store, PeerSettings())
+        source, target = Peer(first.store, BambooSettings()), Peer(second.store, BambooSettings())
         self._join([target, source])
         self.settle()
         self.nodes["0"].connection("1").propose(RequestedRange(*LOG, 1, lower=1, direction=Direction.PULL))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.events import Refused
+from culm_models.chotki.events import SessionRefused
 from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.handshake import MODE_MAX
 from culm_models.chotki.replica import Committed, Output, Replica
@@ -48,7 +48,7 @@ class Catalogue:
     objects: list[Id] = field(default_factory=list)
 
 
-class Node(SimulatedNode):
+class ChotkiNode(SimulatedNode):
     """A replica and its user. After a restart, it has its store and no sessions.
 
     `refused` counts the codes with which sessions ended.
@@ -99,7 +99,7 @@ class Node(SimulatedNode):
 
     def _take(self, output: Output) -> None:
         for name, event in output.events:
-            if isinstance(event, Refused):
+            if isinstance(event, SessionRefused):
                 self.refused[event.code] += 1
                 if event.code not in _MAY_BE_REFUSED:
                     raise InvariantError(f"node {self.number} refused {name}: {event.message}")
@@ -190,7 +190,7 @@ class Node(SimulatedNode):
     def _vector(self, target: Id, number: int) -> bytes:
         return record("V", pack_pair(self._rng.randrange(5), self._rng.randrange(1 << 30)))
 
-    _MAKERS: Final[dict[str, Callable[[Node, Id, int], bytes]]] = {
+    _MAKERS: Final[dict[str, Callable[[ChotkiNode, Id, int], bytes]]] = {
         **dict.fromkeys("FIRST", _register),
         "N": _natural,
         "Z": _counter,

@@ -20,13 +20,13 @@ from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.replica import writes_of_live
 from culm_models.chotki.settings import ChotkiSettings
 from culm_models.chotki.store import MemoryStore
-from culm_models.testing.chotki.node import Catalogue, Node
+from culm_models.testing.chotki.node import Catalogue, ChotkiNode
 from culm_models.testing.errors import InvariantError
-from culm_models.testing.simulation import Faults, Link, Simulation
+from culm_models.testing.simulation import Faults, SimulatedLink, Simulation
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class ChotkiScenario:
     """Parameters of a run. Chances are in [0, 1], per step.
 
     `parents`: for every replica except the first, the replica that it dials.
@@ -52,14 +52,14 @@ class Scenario:
     """Share of changes before which a source leaves the rest of its block unused."""
 
 
-def draw_scenario(rng: random.Random, *, steps: int = 600) -> Scenario:
+def draw_scenario(rng: random.Random, *, steps: int = 600) -> ChotkiScenario:
     """Draw a tree of 2 to 20 replicas, of which none, some or all imitate Go."""
     count = rng.randint(2, rng.choice((3, 6, 20)))
     depth_one = rng.random() < 0.2
     parents = tuple(0 if depth_one else rng.randrange(number) for number in range(1, count))
     share = rng.choice((0.0, 0.0, 0.5, 1.0))
     compats = tuple(Compat.GO if rng.random() < share else Compat.DEFAULT for _ in range(count))
-    return Scenario(
+    return ChotkiScenario(
         parents=parents,
         compats=compats,
         settings=tuple(draw_settings(rng, compat) for compat in compats),
@@ -100,7 +100,7 @@ _CALM_ROUNDS: Final = 400
 _STEP_MS: Final = 10
 
 
-class ChotkiSimulation(Simulation[Node]):
+class ChotkiSimulation(Simulation[ChotkiNode]):
     """One run of one tree, with `steps` steps."""
 
     def __init__(self, seed: int, *, steps: int = 600) -> None:
@@ -109,7 +109,7 @@ class ChotkiSimulation(Simulation[Node]):
         self.note(str(scenario))
         self.faults = Faults(delay_ms=(1, scenario.delay_ms), piece_bytes=scenario.piece_bytes)
         for number, (settings, compat) in enumerate(zip(scenario.settings, scenario.compats, strict=True)):
-            self.nodes[str(number)] = Node(number, settings, compat, self.rng)
+            self.nodes[str(number)] = ChotkiNode(number, settings, compat, self.rng)
         for child, parent in enumerate(scenario.parents, 1):
             self.add_link(str(child), str(parent))
         self.catalogue = Catalogue()
@@ -155,7 +155,7 @@ class ChotkiSimulation(Simulation[Node]):
         self.ledger.merge(writes_of_live(read_live(parse(committed.packet), committed.packet)))
         self.stepped(name)
 
-    def _connect(self, link: Link, modes: list[int]) -> None:
+    def _connect(self, link: SimulatedLink, modes: list[int]) -> None:
         for end, mode in zip(link.ends, modes, strict=True):
             self.nodes[end].modes[link.other_end(end)] = mode
         self.connect(link)

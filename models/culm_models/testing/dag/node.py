@@ -10,7 +10,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.connection import Exchange
 from culm_models.dag.exchange.events import ExchangeEvent, NodesReceived, ShardSpooled, TokenReceived
 from culm_models.dag.exchange.settings import ExchangeSettings
-from culm_models.dag.wire.codec import FrameReader, frame_of
+from culm_models.dag.wire.codec import DagMessageReader, frame_of
 from culm_models.testing.dag.liar import lie
 from culm_models.testing.dag.replica import MemoryReplica
 from culm_models.testing.simulation import SimulatedNode
@@ -20,7 +20,7 @@ Changed = Callable[[MemoryReplica, bytes, Cid], None]
 _VERDICT_MS: Final = 20
 
 
-class Node(SimulatedNode):
+class DagNode(SimulatedNode):
     """An end with its pending validations. Every connection has two ends of its own."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Node(SimulatedNode):
         """Yield one frame, or a lie in its place."""
         frame = self.exchange.next_frame()
         if frame and self.is_liar and self._rng.random() < 0.2:
-            (message,) = FrameReader().feed(frame)
+            (message,) = DagMessageReader().feed(frame)
             frame = b"".join(map(frame_of, lie(self._rng, message)))
         if frame:
             yield self._other, frame

@@ -16,11 +16,11 @@ from typing import Final
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.settings import ExchangeSettings
 from culm_models.keys import KeyPair
-from culm_models.testing.dag.node import Node
+from culm_models.testing.dag.node import DagNode
 from culm_models.testing.dag.replica import MemoryReplica
 from culm_models.testing.dag.scenario import DagScenario, draw_scenario
 from culm_models.testing.errors import InvariantError
-from culm_models.testing.simulation import Faults, Link, Simulation
+from culm_models.testing.simulation import Faults, SimulatedLink, Simulation
 
 _LINKS_MAX: Final = 6
 _STEP_MS: Final = 20
@@ -28,7 +28,7 @@ _QUIET_MS: Final = 50
 _FRAMES: Final = (1_000, 2_000, 1_000_000, 1_000_000)
 
 
-class DagSimulation(Simulation[Node]):
+class DagSimulation(Simulation[DagNode]):
     """One run with this number of random actions.
 
     A connection is a link between two nodes that exist as long as the connection.
@@ -97,13 +97,13 @@ class DagSimulation(Simulation[Node]):
             max_frame=self.rng.choice(_FRAMES),
         )
 
-    def _connect(self, first: int, second: int) -> Link:
+    def _connect(self, first: int, second: int) -> SimulatedLink:
         """Connect two replicas; the index after the last replica is a liar that has everything."""
         names = []
         for at, far in ((first, second), (second, first)):
             is_liar = at == len(self.replicas)
             names.append(f"{'liar' if is_liar else at}, end {next(self._names)}")
-            self.nodes[names[-1]] = Node(
+            self.nodes[names[-1]] = DagNode(
                 self.rng,
                 self._all_knowing() if is_liar else self.replicas[at],
                 self._settings(),
@@ -123,7 +123,7 @@ class DagSimulation(Simulation[Node]):
             replica.add_shard(space, cid, data)
         return replica
 
-    def _end(self, link: Link) -> None:
+    def _end(self, link: SimulatedLink) -> None:
         self.cut(link)
         self.links.remove(link)
         for end in link.ends:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from culm_models.errors import CulmError
-from culm_models.p2panda.events import EntryAccepted, Event, LinkFailed
+from culm_models.p2panda.events import EntryAccepted, LinkFailed, PeerEvent
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation.ranges import EntryRange
@@ -34,7 +34,7 @@ def _check(entry: bytes, operation: bytes) -> CheckedOperation | CulmError:
         return error.with_traceback(None)
 
 
-class Node(SimulatedNode):
+class P2pandaNode(SimulatedNode):
     """One peer of a simulation; `store` survives a crash, everything else does not."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Node(SimulatedNode):
         self.peer = Peer(peer_id, self.store, settings)
         self.interests: tuple[str, ...] = ()
         self.staged: deque[tuple[CheckedOperation, bytes]] = deque()
-        self.events: list[Event] = []
+        self.events: list[PeerEvent] = []
         self.failed_links: set[bytes] = set()
         self.accepted: set[bytes] = set()
 

@@ -19,7 +19,7 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.testing.errors import InvariantError
 from culm_models.testing.p2panda.liar import Liar
-from culm_models.testing.p2panda.node import Node
+from culm_models.testing.p2panda.node import P2pandaNode
 from culm_models.testing.p2panda.scenario import (
     SCHEMAS,
     check_as_written,
@@ -29,7 +29,7 @@ from culm_models.testing.p2panda.scenario import (
     forked,
     written,
 )
-from culm_models.testing.simulation import Faults, Link, SimulatedNode, Simulation
+from culm_models.testing.simulation import Faults, SimulatedLink, SimulatedNode, Simulation
 
 _STEP_MS: Final = 1_000
 _MAX_CALM_ROUNDS: Final = 200
@@ -50,7 +50,7 @@ _BLAMELESS: Final = {
 class Log:
     """A log that is written at one node, with `height` of its `entries` so far."""
 
-    home: Node
+    home: P2pandaNode
     entries: tuple[CheckedOperation, ...]
     height: int = 0
 
@@ -87,7 +87,7 @@ class LiarNode(SimulatedNode):
         self._others.discard(other)
 
 
-class P2pandaSimulation(Simulation[Node | LiarNode]):
+class P2pandaSimulation(Simulation[P2pandaNode | LiarNode]):
     """One run: faults, and the calm after them."""
 
     def __init__(self, seed: int, actions: int = 80) -> None:
@@ -100,10 +100,10 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
             pace_ms=(0, rng.choice((1, 50))),
             piece_bytes=(1, 7, 100, 300, 5_000),
         )
-        self.peers: dict[str, Node] = {}
+        self.peers: dict[str, P2pandaNode] = {}
         for number, settings in enumerate(draw_settings(rng, rng.randint(2, 5))):
             peer_id = bytes((rng.randrange(256), number)) * 16
-            self.peers[peer_id.hex()] = Node(peer_id, settings, in_steps=rng.random() < 0.8, rng=rng)
+            self.peers[peer_id.hex()] = P2pandaNode(peer_id, settings, in_steps=rng.random() < 0.8, rng=rng)
         self.nodes.update(self.peers)
         self._link_peers()
         homes = list(self.peers.values())
@@ -251,7 +251,7 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         """
         return not self._all_offer_live or all(map(self._carries_live, self.links))
 
-    def _carries_live(self, link: Link) -> bool:
+    def _carries_live(self, link: SimulatedLink) -> bool:
         live = [
             {
                 (session.session_id, session.schema_ids)
@@ -302,7 +302,7 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
             check_contiguous(node.store, SCHEMAS)
             check_as_written(node.store, SCHEMAS, originals)
 
-    def _check_links(self, node: Node) -> None:
+    def _check_links(self, node: P2pandaNode) -> None:
         """Check that no link failed and that, in the calm, no session failed for a breach of the protocol.
 
         Before the calm, sessions may fail for it: after a timeout, ids of the two sides may cross.

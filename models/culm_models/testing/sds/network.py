@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import ChannelOutput, Event, Outbound
+from culm_models.sds.events import ChannelOutput, Outbound, SdsEvent
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
 from culm_models.testing.simulation import START_MS, Faults, Network, SimulatedNode
@@ -72,7 +72,7 @@ class SdsNetwork(Network[_Participant]):
         self.counts: Counter[str] = Counter()
         """Sent messages by kind, and `bytes`: their total size."""
         self.on_sent: Callable[[int, Outbound], None] = lambda _number, _outbound: None
-        self.on_event: Callable[[int, Event], None] = lambda _number, _event: None
+        self.on_event: Callable[[int, SdsEvent], None] = lambda _number, _event: None
         for number in range(size):
             channel_seed = b"%d, node %d" % (seed, number)
             channel = Channel(NETWORK_CHANNEL, profile, settings, now_ms=self.now_ms, seed=channel_seed)

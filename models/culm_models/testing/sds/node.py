@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import ChannelOutput, Fetch
+from culm_models.sds.events import ChannelOutput, FetchRequest
 from culm_models.testing.errors import InvariantError
-from culm_models.testing.sds.scenario import Scenario
+from culm_models.testing.sds.scenario import SdsScenario
 from culm_models.testing.sds.witness import Ledger, Witness
 from culm_models.testing.simulation import SimulatedNode
 
@@ -29,7 +29,7 @@ class SdsNode(SimulatedNode):
     """One node. Times passed to it are true times; its channel receives them with the node's skew."""
 
     number: int
-    scenario: Scenario
+    scenario: SdsScenario
     ledger: Ledger
     now_ms: int
     channel: Channel = field(init=False)
@@ -38,7 +38,7 @@ class SdsNode(SimulatedNode):
     past: list[Witness] = field(default_factory=list)
     """The witnesses before each loss of state."""
     is_up: bool = True
-    fetches: list[Fetch] = field(default_factory=list)
+    fetches: list[FetchRequest] = field(default_factory=list)
     """Fetches that are not answered yet."""
     queued: list[tuple[str | None, bytes]] = field(default_factory=list)
 

@@ -19,7 +19,7 @@ node is missing.
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class SdsScenario:
     """Parameters of a channel. Chances are in [0, 1].
 
     `hosted`: the number of participants of each node. `store`: a node that has received everything answers
@@ -47,7 +47,7 @@ class Scenario:
 
 def draw_scenario(
     rng: random.Random, *, most_nodes: int = 8, most_hosted: int = 6, messages: int = 100
-) -> Scenario:
+) -> SdsScenario:
     """Draw a scenario of 2 to `most_nodes` nodes that host up to `most_hosted` participants each.
 
     At most about `messages` messages are written.
@@ -56,7 +56,7 @@ def draw_scenario(
     nodes = rng.randint(2, most_nodes)
     skew_ms = rng.choice((0, 5_000, _MS_PER_H // 2, _MS_PER_H))
     faults_ms = rng.choice((60_000, 300_000, 1_200_000))
-    return Scenario(
+    return SdsScenario(
         profile=profile,
         settings=draw_settings(rng, profile, wide=skew_ms == _MS_PER_H),
         hosted=tuple(rng.choice((1, 1, 1, rng.randint(2, most_hosted))) for _ in range(nodes)),

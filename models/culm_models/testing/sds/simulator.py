@@ -12,7 +12,7 @@ from typing import Final
 
 from culm_models.testing.errors import InvariantError
 from culm_models.testing.sds.node import STORE, SdsNode
-from culm_models.testing.sds.scenario import Scenario, draw_scenario
+from culm_models.testing.sds.scenario import SdsScenario, draw_scenario
 from culm_models.testing.sds.witness import Ledger
 from culm_models.testing.simulation import START_MS, Faults, Simulation
 
@@ -27,7 +27,7 @@ _HEAD: Final = 16
 class SdsSimulation(Simulation[SdsNode]):
     """One run of one channel, with about `messages` messages unless a scenario is passed."""
 
-    def __init__(self, seed: int, scenario: Scenario | None = None, *, messages: int = 100) -> None:
+    def __init__(self, seed: int, scenario: SdsScenario | None = None, *, messages: int = 100) -> None:
         super().__init__(seed)
         self.scenario = scenario = scenario or draw_scenario(self.rng, messages=messages)
         self.note(str(scenario))

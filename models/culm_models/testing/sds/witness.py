@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from culm_models.sds.events import Acknowledged, ChannelOutput, Delivered, Event, GaveUp, Lost, Outbound, Sent
+from culm_models.sds.events import (
+    Acknowledged,
+    ChannelOutput,
+    Delivered,
+    GaveUp,
+    Lost,
+    Outbound,
+    SdsEvent,
+    Sent,
+)
 from culm_models.sds.repair.repair import RepairRule
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode
@@ -82,7 +91,7 @@ class Witness:
                 self.last_sync_ms = now_ms
                 self.last_asking_ms = now_ms if asks else self.last_asking_ms
 
-    def _check_event(self, event: Event) -> None:
+    def _check_event(self, event: SdsEvent) -> None:
         match event:
             case Sent(ephemeral=False, position=position):
                 self.sent.add(event.message_id)

@@ -23,7 +23,7 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.events import RequestCancelled
-from culm_models.bamboo_p2p.settings import PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import RawPayload
 from culm_models.bymux import CONTROL, DATA
@@ -201,7 +201,7 @@ async def test_what_went_on_unverified_is_apologised_for_and_never_in_kafka(
 ) -> None:
     sound, half = bytes(200_000), 100_000
     log = (AUTHOR.public_key, 0)
-    greedy = BambooPeerSettings(connection=PeerSettings(sends_greedily=True, accepts_greedy=True))
+    greedy = BambooPeerSettings(connection=BambooSettings(sends_greedily=True, accepts_greedy=True))
     quic = "quic://127.0.0.1:0/yamf"
     async with (
         bamboo_edge(tmp_path / "edge", kafka, greedy=True, listen=(quic, "tcp://127.0.0.1:0/yamf")) as edge,

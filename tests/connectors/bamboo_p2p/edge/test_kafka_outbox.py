@@ -22,7 +22,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 from culm_topics.kafka.origin import Origin
@@ -212,7 +212,7 @@ class Relay:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.expected = ExpectedPayloads(2.0, lambda: self.now_s)
-        settings = PeerSettings(expects_payload=lambda log, seq_num: (log, seq_num) in self.expected)
+        settings = BambooSettings(expects_payload=lambda log, seq_num: (log, seq_num) in self.expected)
         self.pair = Pair(settings)
         first, second, third = ENTRIES
         self.pair.peers[0].add([first, NewEntry(second.entry_bytes), third])

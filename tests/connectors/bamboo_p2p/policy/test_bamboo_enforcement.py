@@ -23,7 +23,7 @@ from culm_connectors.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.peer import Peer
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction, Policy
 from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.messages import Eagerness, Propose
 from culm_models.keys import KeyPair
@@ -57,7 +57,7 @@ def test_a_forbidden_log_is_refused_as_an_unknown_one_with_the_same_work(tmp_pat
     store = Watched(tmp_path, YAMF)
     bamboo_folder.fill(store)
     policy = rules(read=["00" * 32], write=[])
-    peer = Peer(store, PeerSettings())
+    peer = Peer(store, BambooSettings())
     enforcement = PolicyEnforcement(policy, store, Policy())
     said: list[tuple[bytes, list[str]]] = []
     unknown = (KeyPair.generate(b"nobody").public_key, 0)
@@ -70,7 +70,7 @@ def test_a_forbidden_log_is_refused_as_an_unknown_one_with_the_same_work(tmp_pat
         connection = peer.connect(
             str(number), is_proactive=False, now_ms=0, answers=enforcement.answers_for(ANYBODY)
         )
-        connection.receive_control(encode_setup(PeerSettings().setup), 0)
+        connection.receive_control(encode_setup(BambooSettings().setup), 0)
         connection.take_control()
         store.asked = []
         connection.receive_control(encode_control(proposal), 0)
@@ -313,7 +313,7 @@ async def test_another_source_takes_over_where_one_stands_still(tmp_path: Path) 
 
 
 async def test_proposals_beyond_the_credit_are_made_when_credit_comes(tmp_path: Path) -> None:
-    settings = BambooPeerSettings(connection=PeerSettings(credit=1))
+    settings = BambooPeerSettings(connection=BambooSettings(credit=1))
     async with (
         BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
         opened(tmp_path / "other") as other,

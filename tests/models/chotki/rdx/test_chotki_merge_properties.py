@@ -24,7 +24,7 @@ from culm_models.chotki.rdx import (
     xdiff,
 )
 from culm_models.chotki.rdx.batch import merge_fields, merge_many
-from culm_models.chotki.rdx.column import Column
+from culm_models.chotki.rdx.column import BytesColumn
 from culm_models.chotki.rdx.diff import counter_sum, natural_sum
 from culm_models.chotki.rdx.first import elements, pairs, read_first
 from culm_models.chotki.rdx.merge import merge_by_heap, merge_series
@@ -89,7 +89,7 @@ def test_sorted_series_come_out_as_from_the_heap(drawn: list[dict[int, int]]) ->
 
 def in_batches(letter: str, fields: list[list[bytes]]) -> list[bytes]:
     first = np.cumsum([0, *map(len, fields)])[:-1].astype(np.int64)
-    return list(merge_fields(letter, Column.of([one for field in fields for one in field]), first))
+    return list(merge_fields(letter, BytesColumn.of([one for field in fields for one in field]), first))
 
 
 @pytest.mark.parametrize("letter", sorted(FIELD_LETTERS | {"Q"}))
@@ -135,8 +135,8 @@ def test_series_that_are_too_long_to_be_held_come_out_alike(letter: str, operand
 
 
 def test_a_column_that_is_a_part_of_another_is_merged_alone() -> None:
-    column = Column.of([b"x", b"32000a", b"0a", b"y"])
-    part = Column(column.data, column.offsets[1:4])
+    column = BytesColumn.of([b"x", b"32000a", b"0a", b"y"])
+    part = BytesColumn(column.data, column.offsets[1:4])
     assert list(merge_fields("S", part, np.array([0, 1]))) == [merge("S", [b"32000a"]), b"0a"]
 
 

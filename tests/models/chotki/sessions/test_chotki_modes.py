@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.events import SessionState
+from culm_models.chotki.events import SyncState
 from culm_models.chotki.ids import ZERO_ID
 from culm_models.chotki.packets.handshake import LIVE, MODES, READ, WRITE, agree
 from culm_models.chotki.replica import Replica
@@ -38,7 +38,7 @@ def test_a_diff_goes_out_where_one_writes_and_the_other_reads(mode_a: int, mode_
         assert (session.sends, session.live) == (sends, live)
         other = wire.session(b if replica is a else a)
         assert other.receives == sends
-        assert session.state is (SessionState.LIVE if live else SessionState.NONE)
+        assert session.state is (SyncState.LIVE if live else SyncState.NONE)
     if not mode_a & mode_b & LIVE:
         byes = [record for replica in (a, b) for record in wire.records(replica) if record[:1] == b"b"]
         assert byes and all(record.endswith(b"done") for record in byes)
@@ -114,7 +114,7 @@ def test_an_own_one_shot_b_leaves_the_transport_open_for_a_while() -> None:
     output = a.receive(NAME, h, NOW)
     assert output.of(NAME)[-1].endswith(b"done")
     assert output.closed == []
-    assert a.sessions[NAME].state is SessionState.NONE
+    assert a.sessions[NAME].state is SyncState.NONE
     assert a.next_due_ms() == NOW + 1_000
     assert a.tick(NOW + 999).closed == []
     assert a.tick(NOW + 1_000).closed == [NAME]

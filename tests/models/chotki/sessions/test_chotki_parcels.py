@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from culm_models.chotki.events import Refused
+from culm_models.chotki.events import SessionRefused
 from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.packets.handshake import write_handshake
 from culm_models.chotki.packets.parcels import (
@@ -104,7 +104,7 @@ def test_a_session_that_is_closed_in_the_midst_of_a_parcel_takes_no_more_of_it()
 
 def code_of(packet: bytes) -> str | None:
     output = met().receive(NAME, packet, NOW)
-    return next((event.code for _, event in output.events if isinstance(event, Refused)), None)
+    return next((event.code for _, event in output.events if isinstance(event, SessionRefused)), None)
 
 
 def test_the_form_of_all_of_a_large_parcel_is_looked_at_before_any_value() -> None:

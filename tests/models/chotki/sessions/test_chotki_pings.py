@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.events import Refused, SessionState
+from culm_models.chotki.events import SessionRefused, SyncState
 from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.packets.packet import PING, PONG, read_bye, write_bye, write_ping
@@ -25,12 +25,12 @@ def live(**settings: int) -> Replica:
     h = peer.open_session(NAME, NOW).of(NAME)
     diff = peer.receive(NAME, Replica(0xA).open_session(NAME, NOW).of(NAME)[0], NOW).of(NAME)
     replica.receive(NAME, b"".join(h + diff), NOW)
-    assert replica.sessions[NAME].state is SessionState.LIVE
+    assert replica.sessions[NAME].state is SyncState.LIVE
     return replica
 
 
 def code(output: Output) -> str | None:
-    return next((event.code for _, event in output.events if isinstance(event, Refused)), None)
+    return next((event.code for _, event in output.events if isinstance(event, SessionRefused)), None)
 
 
 def states(output: Output) -> list[str]:
@@ -162,7 +162,7 @@ def test_a_b_of_any_form_is_the_end_and_is_not_answered(bye: bytes, reason: str)
     assert output.of(NAME) == []
     assert output.closed == [NAME]
     assert [event.reason for event in output.events_of(NAME) if event.kind == "bye"] == [reason]  # type: ignore[attr-defined]
-    assert replica.sessions[NAME].state is SessionState.NONE
+    assert replica.sessions[NAME].state is SyncState.NONE
     assert replica.vector().get(0xB, 0) == 3, "what follows B is not looked at"
 
 
@@ -200,7 +200,7 @@ def test_a_pong_goes_before_the_rest_of_a_diff_that_has_begun() -> None:
     session.receive(write_ping(PING), NOW)
     assert letters(session.take(NOW, 1)) == "P"
     assert letters(session.take(NOW)) == "DDDV"
-    assert session.state is SessionState.LIVE
+    assert session.state is SyncState.LIVE
 
 
 def test_a_refusal_ends_a_diff_that_has_begun() -> None:

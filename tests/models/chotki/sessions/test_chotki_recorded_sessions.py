@@ -12,7 +12,7 @@ from culm_models.chotki.ids import GLOBAL_VECTOR_KEY
 from culm_models.chotki.packets.packet import outer_letter
 from culm_models.chotki.packets.parcels import ParcelReader
 from culm_models.chotki.replica import Replica
-from culm_models.chotki.sessions.outgoing import Outgoing
+from culm_models.chotki.sessions.outgoing import OutgoingRecords
 from culm_models.chotki.settings import ChotkiSettings
 from culm_models.chotki.sync.diff import Diff
 from culm_models.testing.chotki.simulator import ChotkiSimulation
@@ -153,13 +153,13 @@ def forget_the_last_field(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_live_packets_before_v(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Outgoing.append_live
+    honest = OutgoingRecords.append_live
 
     def forgetful(self: Any, record: bytes) -> None:
         if self.diff_is_out:
             honest(self, record)
 
-    monkeypatch.setattr(Outgoing, "append_live", forgetful)
+    monkeypatch.setattr(OutgoingRecords, "append_live", forgetful)
 
 
 def leave_out_what_any_seen_vector_is_known_of(monkeypatch: pytest.MonkeyPatch) -> None:

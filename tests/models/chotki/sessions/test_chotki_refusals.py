@@ -9,7 +9,7 @@ import pytest
 from culm_models.chotki import errors
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import ChotkiError
-from culm_models.chotki.events import Refused
+from culm_models.chotki.events import SessionRefused
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.handshake import write_handshake
 from culm_models.chotki.packets.live import write_live
@@ -43,7 +43,7 @@ def refused(data: bytes, compat: Compat = Compat.DEFAULT, *, first: bytes = H, s
     replica = Replica(src, compat=compat)
     replica.open_session(NAME, NOW)
     output = replica.receive(NAME, first + data, NOW)
-    found = [event for event in output.events_of(NAME) if isinstance(event, Refused)]
+    found = [event for event in output.events_of(NAME) if isinstance(event, SessionRefused)]
     if not found:
         return None
     assert output.closed == [NAME]
@@ -214,7 +214,9 @@ def test_with_compat_go_a_peer_of_our_source_moves_the_counter_or_is_refused() -
         replica = Replica(0xA, compat=Compat.GO)
         replica.open_session(NAME, NOW)
         output = replica.receive(NAME, write_handshake(t, 7, b"", TRACE), NOW)
-        assert [event.code for _, event in output.events if isinstance(event, Refused)] == [code] * bool(code)
+        assert [event.code for _, event in output.events if isinstance(event, SessionRefused)] == [
+            code
+        ] * bool(code)
         assert replica.counter == counter_after
 
 
@@ -224,7 +226,7 @@ def test_what_came_before_a_refusal_stays_and_nothing_after_it_is_looked_at() ->
     packets = [e(edit(number, SHORT), id=Id.make(0xB, 8 + number)) for number in (1, 2, 3)]
     bad = e(b"f\x01\x01")
     output = replica.receive(NAME, H + packets[0] + packets[1] + bad + packets[2], NOW)
-    (event,) = [event for _, event in output.events if isinstance(event, Refused)]
+    (event,) = [event for _, event in output.events if isinstance(event, SessionRefused)]
     assert event.record == bad
     assert replica.vector()[0xB] == Id.make(0xB, 10).pro
     assert replica.sessions[NAME].open_syncs == []
@@ -295,7 +297,7 @@ def codes_of_mutations(compat: Compat, seed: int, count: int) -> set[str]:
             replica.receive(NAME, H, NOW)
         data = mutated(rng, rng.choice(seeds)) + rng.choice((b"", H))
         output = replica.receive(NAME, data, NOW)
-        codes |= {event.code for _, event in output.events if isinstance(event, Refused)}
+        codes |= {event.code for _, event in output.events if isinstance(event, SessionRefused)}
         if number % 1_000 == 0:
             replica = Replica(0xA, compat=compat)
     return codes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from culm_models.chotki.compat import Compat
-from culm_models.chotki.events import Refused, SessionEvent
+from culm_models.chotki.events import SessionEvent, SessionRefused
 from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.packets.handshake import write_handshake
 from culm_models.chotki.packets.packet import PING, PONG, write_bye, write_ping
@@ -44,7 +44,7 @@ def hub(*names: str, **settings: int) -> Replica:
 
 
 def code(output: Output) -> str | None:
-    return next((event.code for _, event in output.events if isinstance(event, Refused)), None)
+    return next((event.code for _, event in output.events if isinstance(event, SessionRefused)), None)
 
 
 def kinds(output: Output) -> list[str]:

@@ -25,7 +25,7 @@ from culm_models.reconciliation.messages import (
     Payload,
     Terminal,
 )
-from culm_models.testing.p2panda.node import Node
+from culm_models.testing.p2panda.node import P2pandaNode
 from culm_models.testing.p2panda.scenario import SCHEMAS, check_contiguous, written
 from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda.peers import (
@@ -158,7 +158,7 @@ BROKEN_LOGS = [
     make_log(author(f"broken {number}"), number % 2, 2, schema_id=(SCHEMA, OTHER_SCHEMA)[number % 2])
     for number in range(5)
 ]
-Pair = tuple[Node, Node]
+Pair = tuple[P2pandaNode, P2pandaNode]
 
 
 def make_pair(seed: int) -> Pair:
@@ -172,7 +172,7 @@ def make_pair(seed: int) -> Pair:
             payload_threshold=rng.choice((1, 2)),
             range_division=2,
         )
-        node = Node(peer_id, settings, in_steps=True)
+        node = P2pandaNode(peer_id, settings, in_steps=True)
         for log in BROKEN_LOGS:
             node.store.append(log[: rng.randint(0, len(log))])
         node.announce(BOTH, NOW)
@@ -208,7 +208,7 @@ def carry(pair: Pair, now: int, most: int = 1 << 30) -> int:
                 return carried
 
 
-def held(node: Node) -> list[tuple[bytes, int, int]]:
+def held(node: P2pandaNode) -> list[tuple[bytes, int, int]]:
     """What a peer holds."""
     return node.store.all_log_heights()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culm_models.lifts import LIFTS
-from culm_models.p2panda.events import EntryAccepted, Event, Heights, Reconciled
+from culm_models.p2panda.events import EntryAccepted, Heights, PeerEvent, Reconciled
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation import ranges
@@ -38,7 +38,7 @@ LOGS: list[Log] = [
 ]
 
 
-def reconcile(first: Peer, second: Peer) -> tuple[list[Event], list[Event]]:
+def reconcile(first: Peer, second: Peer) -> tuple[list[PeerEvent], list[PeerEvent]]:
     """A session of mode 1 that `first` begins, from its request until nothing moves."""
     connect(first, second)
     for peer in (first, second):

@@ -14,7 +14,7 @@ from culm_models.p2panda.operations.operation import check_entry
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions.outbox import QueuedMessage
-from culm_models.p2panda.sessions.remote_heights import Ledger
+from culm_models.p2panda.sessions.remote_heights import RemoteHeights
 from culm_models.p2panda.store import SyncRange
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import EntryMessage, Have, SyncDone, SyncRequest
@@ -265,7 +265,7 @@ def lacking(parts: Iterable[EntryRange]) -> list[tuple[int, int, int]]:
 
 
 def test_a_complete_range_tells_of_every_log_in_it() -> None:
-    ledger = Ledger(HELD, 0)
+    ledger = RemoteHeights(HELD, 0)
     ledger.show([(KEY, 1, 4), (KEY, 2, 1), (KEY, 3, 9), (KEY, 77, 5)])
     assert lacking(ledger.complete([(1, 4)])) == [(2, 2, 4), (4, 1, 4)]
     ledger.close_ranges()
@@ -275,7 +275,7 @@ def test_a_complete_range_tells_of_every_log_in_it() -> None:
 
 def test_silence_in_an_answer_is_judged_at_the_end() -> None:
     for silence_is_equal, sent in ((True, []), (False, [(1, 1, 4)])):
-        ledger = Ledger(HELD, 0)
+        ledger = RemoteHeights(HELD, 0)
         ledger.equal([(3, 8)])
         ledger.show([(KEY, 2, 0)])
         assert lacking(ledger.answered([(1, 2)])) == [(2, 1, 4)]
@@ -284,7 +284,7 @@ def test_silence_in_an_answer_is_judged_at_the_end() -> None:
 
 
 def test_a_range_may_go_round_the_end() -> None:
-    ledger = Ledger(HELD, 0)
+    ledger = RemoteHeights(HELD, 0)
     ledger.equal([(8, 4)])
     assert ledger.close(silence_is_equal=True) == ledger.differing == 6
     assert lacking(ledger.never_mentioned()) == [(log_id, 1, 4) for log_id in range(2, 8)]
@@ -293,7 +293,7 @@ def test_a_range_may_go_round_the_end() -> None:
 
 
 def test_no_log_is_sent_twice() -> None:
-    ledger = Ledger(HELD, 0)
+    ledger = RemoteHeights(HELD, 0)
     assert len(ledger.complete([(0, 10)])) == 10
     ledger.show([(KEY, 3, 2)])
     assert ledger.complete([(0, 10)]) == ledger.answered([(2, 3)]) == []

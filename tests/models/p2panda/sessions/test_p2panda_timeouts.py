@@ -11,7 +11,7 @@ import pytest
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.testing.p2panda.node import Node
+from culm_models.testing.p2panda.node import P2pandaNode
 from tests.support.p2panda.logs import author, make_log
 from tests.support.p2panda.peers import BOTH, HIGH, LOW, NOW
 
@@ -24,7 +24,7 @@ PATIENCE_MS = 60_000
 CUTS = range(40)
 
 
-def make_pair(mode: int) -> tuple[Node, Node]:
+def make_pair(mode: int) -> tuple[P2pandaNode, P2pandaNode]:
     """Two peers with different parts of the logs; the first one begins sessions."""
     pair = []
     for peer_id, cuts in ((LOW, (3, 3, 1, 0)), (HIGH, (1, 0, 3, 3))):
@@ -37,7 +37,7 @@ def make_pair(mode: int) -> tuple[Node, Node]:
             payload_threshold=1,
             range_division=2,
         )
-        node = Node(peer_id, settings, in_steps=False)
+        node = P2pandaNode(peer_id, settings, in_steps=False)
         for log, cut in zip(LOGS, cuts, strict=True):
             node.store.append(log[:cut])
         node.announce(BOTH, NOW)
@@ -48,7 +48,9 @@ def make_pair(mode: int) -> tuple[Node, Node]:
     return first, second
 
 
-def carry(pair: tuple[Node, Node], now: int, most: int = 1 << 30, *, withheld: bytes | None = None) -> bytes:
+def carry(
+    pair: tuple[P2pandaNode, P2pandaNode], now: int, most: int = 1 << 30, *, withheld: bytes | None = None
+) -> bytes:
     """Carry at most so many words, by turns, up to silence; returns what one side said and is withheld."""
     kept = b""
     while True:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from culm_models.sds.events import Event, Lost, Missing, Rejected
+from culm_models.sds.events import Lost, Missing, Rejected, SdsEvent
 from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made
 
 
-def disputes(events: list[Event]) -> list[str]:
+def disputes(events: list[SdsEvent]) -> list[str]:
     return [
         event.message_id
         for event in events

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
+from culm_models.sds.delivery.log import DeliveredMessage, MessageLog, OldIds
 from culm_models.sds.wire.codec import encode_entry
 
 KEYS = st.lists(
@@ -21,7 +21,7 @@ def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int,
     log, model, left = MessageLog("spec", window=window, max_entries=most), list[tuple[int, bytes]](), 0
     for lamport, message_id in keys:
         key = (lamport, message_id.encode())
-        position = log.insert(LogEntry(message_id, lamport, "s", None))
+        position = log.insert(DeliveredMessage(message_id, lamport, "s", None))
         assert position == left + bisect_left(model, key)
         insort(model, key)
         gone = log.trim()
@@ -44,7 +44,7 @@ def test_a_long_log_keeps_its_order_and_positions() -> None:
         part = numbers[start : start + 20]
         random.shuffle(part)
         for number in part:
-            log.insert(LogEntry(f"m{number}", number, "s", None))
+            log.insert(DeliveredMessage(f"m{number}", number, "s", None))
             log.trim()
     assert [one.lamport_timestamp for one in log] == numbers[-2_000:]
     assert log.left == 8_000
@@ -53,12 +53,16 @@ def test_a_long_log_keeps_its_order_and_positions() -> None:
 
 def test_a_filled_log_is_one_that_grew() -> None:
     grown, filled = MessageLog("spec", window=2, max_entries=10), MessageLog("spec", window=2, max_entries=10)
-    entries = [LogEntry(f"m{number}", number, "s", b"h") for number in range(5)]
+    entries = [DeliveredMessage(f"m{number}", number, "s", b"h") for number in range(5)]
     for entry in entries:
         grown.insert(entry)
     filled.extend(entries, 0)
     assert (filled.keys(), filled.tail()) == (grown.keys(), grown.tail())
-    assert filled.insert(LogEntry("x", 2, "s", None)) == grown.insert(LogEntry("x", 2, "s", None)) == 3
+    assert (
+        filled.insert(DeliveredMessage("x", 2, "s", None))
+        == grown.insert(DeliveredMessage("x", 2, "s", None))
+        == 3
+    )
     assert filled.tail() == grown.tail()
 
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.repair.hashes import in_response_group, request_offset_ms, response_offset_ms
-from culm_models.sds.repair.repair import Answer, RepairBook, RepairRule
+from culm_models.sds.repair.repair import RepairAnswer, RepairBook, RepairRule
 from culm_models.sds.wire.messages import HistoryEntry
 
 RULE = RepairRule(t_min_ms=1_000, t_max_ms=5_000, most_waiting=4, gap_ms=500)
@@ -200,7 +200,7 @@ def test_a_message_at_hand_is_answered_after_t_resp() -> None:
     due_ms = 100 + response_ms("alice", "zoe", "m1")
     assert repairs.next_due_ms() == due_ms
     assert tuple(repairs.answers(due_ms - 1)) == ()
-    assert tuple(repairs.answers(due_ms)) == (Answer("alice", "m1"),)
+    assert tuple(repairs.answers(due_ms)) == (RepairAnswer("alice", "m1"),)
     assert tuple(repairs.answers(due_ms)) == ()
 
 
@@ -213,7 +213,7 @@ def test_a_message_that_is_not_at_hand_is_not_answered() -> None:
 def test_the_hosted_writer_answers_at_once() -> None:
     repairs = book("alice", "zoe")
     repairs.requested_by("bob", [entry("m1")], written_by("zoe"), 100)
-    assert tuple(repairs.answers(100)) == (Answer("zoe", "m1"),)
+    assert tuple(repairs.answers(100)) == (RepairAnswer("zoe", "m1"),)
 
 
 def test_who_wrote_it_is_not_taken_from_the_request() -> None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import ChannelOutput, Delivered, Event, OutboundKind
+from culm_models.sds.events import ChannelOutput, Delivered, OutboundKind, SdsEvent
 from culm_models.sds.settings import SdsSettings
 from tests.support.sds.waku import WakuSds
 
@@ -23,7 +23,7 @@ class Culm:
         changed = replace(SdsSettings.for_profile("js"), **settings)
         self.channel = Channel(CHANNEL, "js", changed, now_ms=NOW, seed=name.encode())
         self.channel.join(name, NOW)
-        self.events: list[Event] = []
+        self.events: list[SdsEvent] = []
         self.wanted: list[str] = []
 
     def did(self, output: ChannelOutput) -> list[bytes]:

@@ -15,7 +15,7 @@ from culm_infra.demo.kit.report import SceneFigures
 from culm_infra.stack.ports import HOST
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction
 
 _CREDIT: Final = 4
 _LOG_IDS: Final = range(70, 102)
@@ -27,7 +27,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """Let four open ranges hold all the credit; when one ends, 28 further logs arrive through that credit."""
     logs = [author_log(log_id) for log_id in _LOG_IDS]
     open_logs, waiting = logs[:_CREDIT], logs[_CREDIT:]
-    meagre = replace(BambooPeerSettings(), connection=PeerSettings(credit=_CREDIT))
+    meagre = replace(BambooPeerSettings(), connection=BambooSettings(credit=_CREDIT))
     async with (
         stage.actor("meagre", meagre) as server,
         stage.actor("eager") as reader,

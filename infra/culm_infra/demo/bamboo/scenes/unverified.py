@@ -12,12 +12,12 @@ from culm_infra.demo.bamboo.stage import BambooStage, author_log, noise, signed,
 from culm_infra.demo.kit.report import SceneFigures
 from culm_infra.stack.ports import HOST
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings
+from culm_models.bamboo_p2p.settings import BambooSettings, Direction
 
 _BOTH_ID: Final = 30
 _BOTH_ENTRIES: Final = 300
 _LARGE_BYTES: Final = 1_000_000
-GREEDY: Final = PeerSettings(sends_greedily=True, accepts_greedy=True)
+GREEDY: Final = BambooSettings(sends_greedily=True, accepts_greedy=True)
 """Parts of a payload may be sent and received before they can be verified."""
 
 
