@@ -118,32 +118,32 @@ async def test_more_data_than_was_granted_ends_the_connection() -> None:
 
 async def test_room_for_data_is_what_was_granted_and_is_not_used_yet() -> None:
     ours, theirs = memory_pair()
-    one, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
-    await one.write(CONTROL, SETUP)
+    mine, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
+    await mine.write(CONTROL, SETUP)
     await other.write(CONTROL, SETUP)
-    assert await other.read(CONTROL) == SETUP == await one.read(CONTROL)
+    assert await other.read(CONTROL) == SETUP == await mine.read(CONTROL)
     assert await other.capacity(DATA) == 100
     await other.write(DATA, bytes(30))
     assert await other.capacity(DATA) == 70
-    await asyncio.gather(one.close(None), other.close(None))
+    await asyncio.gather(mine.close(None), other.close(None))
 
 
 async def test_control_goes_through_while_data_is_left_unread() -> None:
     ours, theirs = memory_pair()
-    one, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
-    await one.write(CONTROL, SETUP)
+    mine, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
+    await mine.write(CONTROL, SETUP)
     await other.write(CONTROL, SETUP)
-    assert await one.read(CONTROL) == SETUP == await other.read(CONTROL)
+    assert await mine.read(CONTROL) == SETUP == await other.read(CONTROL)
     await other.capacity(DATA)
     await other.write(DATA, bytes(1_000))
     await other.write(CONTROL, b"goes first")
-    assert await one.read(CONTROL) == b"goes first"
+    assert await mine.read(CONTROL) == b"goes first"
     came = 0
     while came < 1_000:
-        data = await one.read(DATA)
+        data = await mine.read(DATA)
         assert len(data) <= 100
         came += len(data)
-    await asyncio.gather(one.close(None), other.close(None))
+    await asyncio.gather(mine.close(None), other.close(None))
 
 
 async def test_control_that_nobody_asks_for_stays_with_who_sends_it() -> None:
@@ -183,7 +183,7 @@ async def test_what_is_left_of_compressed_data_is_taken_turn_by_turn_though_noth
         peer.listeners.append(lambda _, __: changed.set())
         await channels.write(CONTROL, encode_control(proposal()))
         while not await peer.read(
-            lambda _: any(one.session.connection.requests for one in peer.remotes.values())
+            lambda _: any(remote.session.connection.requests for remote in peer.remotes.values())
         ):
             await changed.wait()
             changed.clear()

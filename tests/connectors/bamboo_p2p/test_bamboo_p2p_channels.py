@@ -66,16 +66,16 @@ async def test_a_log_comes_whole_and_what_is_published_later_follows_live(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as source,
         BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
-        one.listen(url) as bound,
+        source.listen(url) as bound,
     ):
         for number in range(30):
-            await one.publish(AUTHOR, LOG[1], b"payload %d " % number * number)
+            await source.publish(AUTHOR, LOG[1], b"payload %d " % number * number)
         await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
             await until(other, lambda store: store.payloads(LOG).covers(1, 31))
-            await one.publish(AUTHOR, LOG[1], b"live", end_of_log=True)
+            await source.publish(AUTHOR, LOG[1], b"live", end_of_log=True)
             await until(other, lambda store: store.has_payload(LOG, 31))
             assert await other.read(lambda store: store.end_of_log(LOG)) == 31
             assert await other.read(lambda store: store.read_payload(LOG, 31, 0, 10)) == b"live"
@@ -85,12 +85,12 @@ async def test_one_entry_comes_with_exactly_the_pool_that_proves_it(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.open(tmp_path / "one", flavour=YASMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YASMF, settings=settings) as source,
         BambooPeer.open(tmp_path / "other", flavour=YASMF, settings=settings) as other,
-        one.listen(url) as bound,
+        source.listen(url) as bound,
     ):
         for number in range(60):
-            await one.publish(AUTHOR, LOG[1], b"%d" % number)
+            await source.publish(AUTHOR, LOG[1], b"%d" % number)
         await other.follow(FollowedLog(LOG, 23, 23))
         async with other.connect(bound) as remote:
             await until(other, lambda store: store.highest_entry(LOG) == 40)
@@ -106,13 +106,13 @@ async def test_proposals_wait_for_credit_and_go_on_when_requests_are_freed(
 ) -> None:
     meagre = replace(settings, connection=BambooSettings(credit=1))
     async with (
-        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=meagre) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=meagre) as source,
         BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
-        one.listen(url) as bound,
+        source.listen(url) as bound,
     ):
         logs = [(AUTHOR.public_key, number) for number in range(5)]
         for _, log_id in logs:
-            await one.publish(AUTHOR, log_id, b"first")
+            await source.publish(AUTHOR, log_id, b"first")
             await other.follow(FollowedLog((AUTHOR.public_key, log_id), 1, 1))
         async with other.connect(bound):
             await until(other, lambda store: all(store.has_payload(log, 1) for log in logs))
@@ -128,11 +128,11 @@ async def test_data_goes_on_whenever_a_small_window_is_given_back(
     )
     payload = random.Random(7).randbytes(300_000)
     async with (
-        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as source,
         BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=narrow) as other,
-        one.listen(url) as bound,
+        source.listen(url) as bound,
     ):
-        await one.publish(AUTHOR, LOG[1], payload)
+        await source.publish(AUTHOR, LOG[1], payload)
         await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
             await until(other, lambda store: store.has_payload(LOG, 1))
@@ -143,25 +143,25 @@ async def test_either_end_brings_what_the_other_lacks(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as source,
         BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
-        one.listen(url) as bound,
+        source.listen(url) as bound,
     ):
         await other.publish(AUTHOR, LOG[1], b"pushed")
         await other.follow(FollowedLog(LOG, direction=Direction.BOTH))
         async with other.connect(bound):
-            await until(one, lambda store: store.has_payload(LOG, 1))
+            await until(source, lambda store: store.has_payload(LOG, 1))
 
 
 async def test_what_another_process_publishes_goes_out_too(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
     async with (
-        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as source,
         BambooPeer.open(tmp_path / "other", flavour=YAMF, settings=settings) as other,
-        one.listen(url) as bound,
+        source.listen(url) as bound,
     ):
-        await one.publish(AUTHOR, LOG[1], b"here")
+        await source.publish(AUTHOR, LOG[1], b"here")
         await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
             await until(other, lambda store: store.has_payload(LOG, 1))
@@ -187,14 +187,14 @@ async def test_over_quic_what_breaks_a_rule_is_told_by_its_code(
         await channels.write(CONTROL, b"\x00\x00\x00" + bytes((136,)))
 
     async with (
-        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,
-        one.listen(Url("quic", "127.0.0.1", 0)) as bound,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as source,
+        source.listen(Url("quic", "127.0.0.1", 0)) as bound,
     ):
         address, alpn = (bound.host, bound.port), ALPNS["yamf"]
         # The end may come before the connection counts as made, or after.
         try:
             connection = await connect(
-                address, one.identity, None, settings.transport, alpn=alpn, speak_first=break_a_rule
+                address, source.identity, None, settings.transport, alpn=alpn, speak_first=break_a_rule
             )
             reason: CloseReason | None = await ended(connection.wait_closed())
         except ConnectError as refused:

@@ -69,7 +69,10 @@ def test_what_was_not_committed_is_not_there_and_the_rest_is(tmp_path: Path) -> 
     store.close()
     again = FolderStore(tmp_path)
     assert list(again.unverified(LOG, 2)) == [(0, 4)] and not again.dropped(LOG)
-    assert [(one.start, one.offset) for one in proposals(FollowedLog(LOG), again)] == [(2, 4), (4, None)]
+    assert [(proposal.start, proposal.offset) for proposal in proposals(FollowedLog(LOG), again)] == [
+        (2, 4),
+        (4, None),
+    ]
     again.put_unverified(LOG, 2, 4, b"oad 1")
     assert again.verify_payload(LOG, 2)
     assert again.read_payload(LOG, 2, 3, 4) == b"load"
@@ -86,19 +89,22 @@ def test_what_was_dropped_is_not_asked_for_unless_it_is_wanted_again(tmp_path: P
     store = FolderStore(tmp_path)
     assert list(store.dropped(LOG)) == [(3, 5)] and store.log_bytes(LOG) == 4 * len(b"payload 2")
     wanted = FollowedLog(LOG)
-    assert [one.start for one in proposals(wanted, store)] == [7]
+    assert [proposal.start for proposal in proposals(wanted, store)] == [7]
     again = proposals(replace(wanted, again=True), store)
-    assert [(one.start, one.end, one.payload_only) for one in again] == [(3, 4, True), (7, None, False)]
+    assert [(proposal.start, proposal.end, proposal.payload_only) for proposal in again] == [
+        (3, 4, True),
+        (7, None, False),
+    ]
     store.want_again(LOG, 4, 4)
-    assert [one.start for one in proposals(wanted, store)] == [4, 7]
+    assert [proposal.start for proposal in proposals(wanted, store)] == [4, 7]
     store.put_unverified(LOG, 3, 0, b"payload 2")
     assert store.verify_payload(LOG, 3) and not store.dropped(LOG)
     store.close()
 
 
 def test_a_request_for_what_is_missing_goes_around_what_was_dropped(tmp_path: Path) -> None:
-    one, other = with_log(tmp_path / "one", 12), FolderStore(tmp_path / "other", YASMF)
-    imported(other, bundle(one, start=8, end=9))
+    source, other = with_log(tmp_path / "one", 12), FolderStore(tmp_path / "other", YASMF)
+    imported(other, bundle(source, start=8, end=9))
     for seq_num in (8, 9):
         other.drop_payload(LOG, seq_num)
     asked = proposals(FollowedLog(LOG), other)
@@ -106,7 +112,7 @@ def test_a_request_for_what_is_missing_goes_around_what_was_dropped(tmp_path: Pa
     assert entries == [(2, 7), (other.end_of_held_entries(LOG, 10), None)]
     payloads = [(wanted.start, wanted.end) for wanted in asked if wanted.payload_only]
     assert not any(first <= 9 and (last or 8) >= 8 for first, last in payloads)
-    one.close()
+    source.close()
     other.close()
 
 
@@ -150,20 +156,20 @@ def test_a_folder_of_the_other_flavour_or_of_another_format_is_refused(tmp_path:
 
 
 def test_a_bundle_brings_a_range_with_what_proves_it_and_says_what_is_known(tmp_path: Path) -> None:
-    one, other = with_log(tmp_path / "one", 50), FolderStore(tmp_path / "other", YASMF)
-    first = imported(other, bundle(one, start=23, end=25))
+    source, other = with_log(tmp_path / "one", 50), FolderStore(tmp_path / "other", YASMF)
+    first = imported(other, bundle(source, start=23, end=25))
     assert (first.new_payloads, first.known_entries, first.refused.total()) == (3, 0, 0)
     assert all(prove(other, LOG, seq_num).is_proven for seq_num in (23, 25))
-    second = imported(other, bundle(one))
+    second = imported(other, bundle(source))
     assert second.new_entries + second.known_entries == 50 and second.known_payloads == 3
     assert not second.refused and other.end_of_held_entries(LOG, 1) == 51
-    one.close()
+    source.close()
     other.close()
 
 
 def test_what_is_wrong_in_a_bundle_is_refused_by_its_code(tmp_path: Path) -> None:
-    one, other = with_log(tmp_path / "one", 2), FolderStore(tmp_path / "other", YASMF)
-    data = bundle(one).getvalue()
+    source, other = with_log(tmp_path / "one", 2), FolderStore(tmp_path / "other", YASMF)
+    data = bundle(source).getvalue()
     altered = io.BytesIO(data.replace(b"payload 1", b"payload 7"))
     assert imported(other, altered).refused == {PAYLOAD_INVALID: 1}
     first = data.index(b"p", len(b"culm bamboo 2\nyasmf\n"))
@@ -173,15 +179,15 @@ def test_what_is_wrong_in_a_bundle_is_refused_by_its_code(tmp_path: Path) -> Non
     assert imported(third, io.BytesIO(without_first)).refused == {LINK_MISSING: 1}
     with pytest.raises(BundleError, match="too early"):
         imported(FolderStore(tmp_path / "fourth", YASMF), io.BytesIO(data[:-12]))
-    for store in (one, other, third):
+    for store in (source, other, third):
         store.close()
 
 
 def forged(store: FolderStore, seq_num: int) -> bytes:
     """Another entry of this number by the author itself."""
-    held = store.entry(LOG, seq_num)
-    assert held is not None
-    entry = held.entry
+    stored = store.entry(LOG, seq_num)
+    assert stored is not None
+    entry = stored.entry
     return sign_entry(
         AUTHOR,
         LOG[1],
@@ -195,38 +201,38 @@ def forged(store: FolderStore, seq_num: int) -> bytes:
 
 
 def test_a_bundle_carries_the_proof_of_a_fork_and_who_takes_it_in_checks_it(tmp_path: Path) -> None:
-    one, other = with_log(tmp_path / "one", 6), FolderStore(tmp_path / "other", YASMF)
-    held = one.entry(LOG, 5)
-    assert held is not None
-    one.put_fork_proof(LOG, (held.entry_bytes, forged(one, 5)))
-    one.commit()
-    file = bundle(one)
+    source, other = with_log(tmp_path / "one", 6), FolderStore(tmp_path / "other", YASMF)
+    entry = source.entry(LOG, 5)
+    assert entry is not None
+    source.put_fork_proof(LOG, (entry.entry_bytes, forged(source, 5)))
+    source.commit()
+    file = bundle(source)
     assert imported(other, file).new_proofs == 1
     file.seek(0)
     assert imported(other, file).known_proofs == 1
-    assert other.fork_proof(LOG) == one.fork_proof(LOG) and fork_of(other, LOG) == 5
+    assert other.fork_proof(LOG) == source.fork_proof(LOG) and fork_of(other, LOG) == 5
     assert prove(other, LOG, 4).is_proven and not prove(other, LOG, 5).is_proven
     bogus = FolderStore(tmp_path / "bogus", YASMF)
-    first = one.entry(LOG, 4)
+    first = source.entry(LOG, 4)
     assert first is not None
-    proof = b"".join(len(data).to_bytes(4, "big") + data for data in (first.entry_bytes, held.entry_bytes))
+    proof = b"".join(len(data).to_bytes(4, "big") + data for data in (first.entry_bytes, entry.entry_bytes))
     file = io.BytesIO(b"culm bamboo 2\nyasmf\nf" + proof + b"." + (1).to_bytes(8, "big"))
     assert imported(bogus, file).refused == {PROOF_BOGUS: 1} and not bogus.fork_proof(LOG)
-    for store in (one, other, bogus):
+    for store in (source, other, bogus):
         store.close()
 
 
 def test_an_entry_is_not_proven_while_an_element_of_its_pool_is_missing(tmp_path: Path) -> None:
-    one, other = with_log(tmp_path / "one", 13), FolderStore(tmp_path / "other", YASMF)
+    source, other = with_log(tmp_path / "one", 13), FolderStore(tmp_path / "other", YASMF)
     for seq_num in (1, 4, 8):
-        held = one.entry(LOG, seq_num)
-        assert held is not None
-        other.put_entry(LOG, held)
-    last = one.entry(LOG, 13)
+        entry = source.entry(LOG, seq_num)
+        assert entry is not None
+        other.put_entry(LOG, entry)
+    last = source.entry(LOG, 13)
     assert last is not None
     other.put_entry(LOG, last)
     assert not prove(other, LOG, 8).is_proven and 12 in prove(other, LOG, 8).missing
-    one.close()
+    source.close()
     other.close()
 
 

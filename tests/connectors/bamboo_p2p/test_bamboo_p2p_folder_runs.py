@@ -46,12 +46,12 @@ steps = st.lists(
 def rows_of(folder: Path) -> tuple[set[int], set[int], int]:
     with sqlite3.connect(folder / DATABASE_FILE) as database:
         entries = {int.from_bytes(key, "big") for (key,) in database.execute("SELECT seq_num FROM entries")}
-        held = database.execute("SELECT seq_num, size FROM payloads WHERE is_held = 1").fetchall()
+        held_rows = database.execute("SELECT seq_num, size FROM payloads WHERE is_held = 1").fetchall()
         parts = database.execute(
             "SELECT ifnull(sum(length(data)), 0) FROM parts JOIN payloads USING (payload) WHERE is_held = 0"
         ).fetchone()[0]
     database.close()
-    return entries, {int.from_bytes(key, "big") for key, _ in held}, parts
+    return entries, {int.from_bytes(key, "big") for key, _ in held_rows}, parts
 
 
 def members(runs: RangeSet) -> set[int]:
@@ -59,9 +59,9 @@ def members(runs: RangeSet) -> set[int]:
 
 
 def do(store: FolderStore, step: str, first: int, second: int) -> None:
-    held = ENTRIES[first - 1]
+    entry = ENTRIES[first - 1]
     if step == "entry":
-        store.put_entry(LOG, held)
+        store.put_entry(LOG, entry)
     elif step == "run":
         last = min(first + 3, LENGTH)
         run = range(first, last + 1)
@@ -91,14 +91,16 @@ def test_runs_say_what_the_rows_say(steps: list[tuple[str, int, int]]) -> None:
         store.commit()
         entries, payloads, spooled = rows_of(folder)
         again = FolderStore(folder)
-        for one in (store, again):
-            assert members(one.entries(LOG)) == entries
-            assert members(one.payloads(LOG)) == payloads
+        for opened_store in (store, again):
+            assert members(opened_store.entries(LOG)) == entries
+            assert members(opened_store.payloads(LOG)) == payloads
             assert {
-                number for number in range(1, LENGTH + 1) if one.end_of_held_payloads(LOG, number) > number
+                number
+                for number in range(1, LENGTH + 1)
+                if opened_store.end_of_held_payloads(LOG, number) > number
             } == payloads
-            assert one.spooled_bytes == spooled
-            assert one.payload_bytes() == sum(len(payload(number)) for number in payloads)
+            assert opened_store.spooled_bytes == spooled
+            assert opened_store.payload_bytes() == sum(len(payload(number)) for number in payloads)
         assert list(again.entries(LOG)) == list(store.entries(LOG))
         assert list(again.dropped(LOG)) == list(store.dropped(LOG))
         store.close()
@@ -106,40 +108,40 @@ def test_runs_say_what_the_rows_say(steps: list[tuple[str, int, int]]) -> None:
 
 
 def test_runs_of_two_processes_are_one(tmp_path: Path) -> None:
-    one, other = FolderStore(tmp_path, YASMF), FolderStore(tmp_path, YASMF)
+    first, other = FolderStore(tmp_path, YASMF), FolderStore(tmp_path, YASMF)
     for number in range(1, 9):
-        store = (one, other)[number % 2]
+        store = (first, other)[number % 2]
         store.put_entry(LOG, ENTRIES[number - 1])
         store.commit()
     # What the other has put in meanwhile is taken for what it is.
-    one.put_verified(LOG, [(ENTRIES[8], payload(9)), (ENTRIES[9], payload(10))])
-    one.commit()
+    first.put_verified(LOG, [(ENTRIES[8], payload(9)), (ENTRIES[9], payload(10))])
+    first.commit()
     other.put_verified(LOG, [(ENTRIES[8], payload(9)), (ENTRIES[9], payload(10))])
     other.commit()
     assert list(other.entries(LOG)) == [(1, 11)] and list(other.payloads(LOG)) == [(9, 11)]
     assert other.payload_bytes() == len(payload(9) + payload(10))
-    one.refresh()
-    assert list(one.entries(LOG)) == [(1, 11)]
+    first.refresh()
+    assert list(first.entries(LOG)) == [(1, 11)]
     third = FolderStore(tmp_path)
     assert list(third.entries(LOG)) == [(1, 11)] and third.payload_bytes() == other.payload_bytes()
-    for store in (one, other, third):
+    for store in (first, other, third):
         store.close()
 
 
 def test_what_others_committed_is_told_by_refresh_also_if_it_was_read_before(tmp_path: Path) -> None:
-    one, other = FolderStore(tmp_path, YASMF), FolderStore(tmp_path, YASMF)
-    one.put_entry(LOG, ENTRIES[0])
-    one.commit()
+    first, other = FolderStore(tmp_path, YASMF), FolderStore(tmp_path, YASMF)
+    first.put_entry(LOG, ENTRIES[0])
+    first.commit()
     other.put_entry(LOG, ENTRIES[1])
     other.commit()
     assert list(other.refresh().entries) == [(LOG, 1)] and not other.refresh()
-    one.close()
+    first.close()
     other.close()
 
 
 def test_opening_a_folder_reads_no_row_of_an_entry(tmp_path: Path) -> None:
     store = FolderStore(tmp_path, YASMF)
-    store.put_verified(LOG, [(held, payload(number)) for number, held in enumerate(ENTRIES, 1)])
+    store.put_verified(LOG, [(entry, payload(number)) for number, entry in enumerate(ENTRIES, 1)])
     store.commit()
     store.close()
     with sqlite3.connect(tmp_path / DATABASE_FILE) as database:

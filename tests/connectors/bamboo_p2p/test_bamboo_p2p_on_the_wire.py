@@ -59,7 +59,7 @@ class Party(PeerHooks):
     def settled(
         self, changes_of: Sequence[tuple[str, Changes]], events_of: Mapping[str, Sequence[BambooP2pEvent]]
     ) -> None:
-        for event in (one for several in events_of.values() for one in several):
+        for event in (reported for several in events_of.values() for reported in several):
             if isinstance(event, Proposed):
                 self.proposed += 1
             elif isinstance(event, RequestCancelled):
@@ -74,7 +74,9 @@ class Party(PeerHooks):
             self.store.pause(log_name(OTHER), is_paused=False)
 
     async def has(self, log: LogKey, *payloads: int) -> bool:
-        return await self.peer.read(lambda store: all(store.has_payload(log, one) for one in payloads))
+        return await self.peer.read(
+            lambda store: all(store.has_payload(log, payload) for payload in payloads)
+        )
 
     async def until_it_has(self, log: LogKey, *payloads: int) -> None:
         changed = asyncio.Event()
@@ -95,29 +97,29 @@ class Party(PeerHooks):
         return set(await self.peer.read(lambda store: store.fork_proof(LOG)) or ())
 
     async def entry(self, seq_num: int) -> bytes:
-        held = await self.peer.read(lambda store: store.entry(LOG, seq_num))
-        assert held is not None
-        return held.entry_bytes
+        stored = await self.peer.read(lambda store: store.entry(LOG, seq_num))
+        assert stored is not None
+        return stored.entry_bytes
 
 
 @asynccontextmanager
 async def parties(folder: Path, scheme: Scheme, count: int = 2) -> AsyncIterator[list[Party]]:
     """So many, each of whom listens; the first holds what the others ask for."""
     async with AsyncExitStack() as stack:
-        found = []
+        opened_parties = []
         for number in range(count):
             party = Party(FolderStore(folder / str(number), YAMF))
             stack.callback(party.store.close)
             party.peer = await stack.enter_async_context(BambooPeer.over(party.store, hooks=party))
             party.url = await stack.enter_async_context(party.peer.listen(Url(scheme, "127.0.0.1", 0)))
-            found.append(party)
-        yield found
+            opened_parties.append(party)
+        yield opened_parties
 
 
 @pytest.fixture(params=["quic", "tcp"])
 def scheme(request: pytest.FixtureRequest) -> Scheme:
-    found: Scheme = request.param
-    return found
+    chosen: Scheme = request.param
+    return chosen
 
 
 async def nothing_else_was_proposed(holder: Party, reader: Party, remote: RemotePeer) -> bool:

@@ -55,15 +55,15 @@ async def test_a_log_comes_whole_and_a_dry_run_tells_of_it_before(tmp_path: Path
         assert came["payloads"] == 50 and came["error"] is None
         assert looks[-1]["payloads"] == 50 and looks[-1]["payloads_to_come"] == 0
         assert all(look["payloads"] + look["payloads_to_come"] in (0, 50) for look in looks)
-    [held] = await command("coverage", "--dir", theirs)
-    assert held["entries"] == held["payloads"] == [[1, 50]]
+    [coverage] = await command("coverage", "--dir", theirs)
+    assert coverage["entries"] == coverage["payloads"] == [[1, 50]]
 
 
 async def test_a_sparse_reader_proves_one_entry_with_exactly_its_pool(tmp_path: Path) -> None:
     theirs, seq_num = str(tmp_path / "theirs"), 7_777
     async with serving(filled(tmp_path / "mine", LONG)) as served:
-        one = ("--log", NAME, "--from", str(seq_num), "--to", str(seq_num))
-        [came] = await command("sync", served.url, "--dir", theirs, *one, "--idle", "1")
+        selection = ("--log", NAME, "--from", str(seq_num), "--to", str(seq_num))
+        [came] = await command("sync", served.url, "--dir", theirs, *selection, "--idle", "1")
         pool = {number for number in (*lower_pool(seq_num), *upper_pool(seq_num)) if number <= LONG}
         assert (came["entries"], came["payloads"]) == (len(pool), 1)
         [proof] = await command("verify", str(seq_num), "--dir", theirs, "--log", NAME)
@@ -79,8 +79,8 @@ async def test_what_is_published_beside_a_process_that_serves_comes_live(tmp_pat
     [first] = await command("publish", "first", "--dir", str(mine))
     log = first["log"]
     async with (
-        serving(mine) as one,
-        serving(theirs, "--peer", one.url, "--log", log) as other,
+        serving(mine) as server,
+        serving(theirs, "--peer", server.url, "--log", log) as other,
     ):
         assert (await other.next_event("payload"))["seq_num"] == 1
         await command("publish", "second", "--dir", str(mine))
@@ -96,20 +96,20 @@ async def test_what_comes_live_is_printed_as_it_comes_and_who_leaves_is_named(tm
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     [first] = await command("publish", "first", "--dir", str(mine))
     live = ("--log", first["log"], "--dir", str(theirs), "--flavour", "yamf", "--live")
-    async with serving(mine) as one:
-        async with running("sync", one.url, *live) as other:
+    async with serving(mine) as server:
+        async with running("sync", server.url, *live) as other:
             assert (await other.next_event("entry"))["seq_num"] == 1
             await command("publish", "second", "--dir", str(mine))
             assert [(await other.next_event(kind))["seq_num"] for kind in ("entry", "payload")] == [2, 2]
-        assert (await one.next_event("ended"))["remote"]
+        assert (await server.next_event("ended"))["remote"]
 
 
 async def test_a_request_that_the_peer_refuses_is_told_with_a_remedy(tmp_path: Path) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     [first] = await command("publish", "first", "--dir", str(mine))
     await command("publish", "other", "--dir", str(theirs))
-    async with serving(theirs) as one:
-        [came] = await command("sync", one.url, "--dir", str(mine), "--log", first["log"], status=3)
+    async with serving(theirs) as server:
+        [came] = await command("sync", server.url, "--dir", str(mine), "--log", first["log"], status=3)
         assert came["cancelled"] == {"refused": 1}
 
 
@@ -123,13 +123,13 @@ async def test_another_source_takes_over_from_one_that_dies_or_stands_still(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         later = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    async with serving(tmp_path / "one") as one:
-        sources = ("--peer", one.url, "--peer", later, "--log", NAME, "--progress-timeout", "1")
+    async with serving(tmp_path / "one") as server:
+        sources = ("--peer", server.url, "--peer", later, "--log", NAME, "--progress-timeout", "1")
         async with serving(theirs, *sources, "--flavour", "yamf") as reader:
             await reader.next_event("payload")
             async with serving(tmp_path / "two", url=later) as two:
                 await two.next_event("proposed")
-                one.process.send_signal(stop)
+                server.process.send_signal(stop)
                 while (await reader.next_event("payload"))["seq_num"] < 40:
                     pass
     store = FolderStore(theirs)
@@ -148,15 +148,17 @@ async def test_a_forbidden_log_cannot_be_told_from_one_that_is_not_there(tmp_pat
         for name in (f"{KEY}/1", f"{KEY}/2"):
             trace = tmp_path / f"trace-{name[-1]}"
             seen = ("--trace", str(trace), "--idle", "0.3")
-            [told] = await command("sync", served.url, "--dir", theirs, "--log", name, *seen, status=3)
-            assert told["cancelled"] == {"refused": 1} and told["entries"] == 0
-            passed.append(tuple((trace / f"{one}-received").read_bytes() for one in ("control", "data")))
-        [told] = await command("sync", served.url, "--dir", theirs, "--log", NAME, "--idle", "0.3")
-        assert told["entries"] == 3
+            [outcome] = await command("sync", served.url, "--dir", theirs, "--log", name, *seen, status=3)
+            assert outcome["cancelled"] == {"refused": 1} and outcome["entries"] == 0
+            passed.append(
+                tuple((trace / f"{direction}-received").read_bytes() for direction in ("control", "data"))
+            )
+        [outcome] = await command("sync", served.url, "--dir", theirs, "--log", NAME, "--idle", "0.3")
+        assert outcome["entries"] == 3
         (mine / "policy.toml").write_text("[default]\nwrite = []\n")
         await served.next_event("policy")
-        [told] = await command("sync", served.url, "--dir", theirs, "--log", f"{KEY}/1", "--idle", "0.3")
-        assert told["entries"] == 3
+        [outcome] = await command("sync", served.url, "--dir", theirs, "--log", f"{KEY}/1", "--idle", "0.3")
+        assert outcome["entries"] == 3
     assert passed[0] == passed[1]
 
 
@@ -213,10 +215,10 @@ async def served(folder: Path, scheme: str, files: Certificates) -> AsyncIterato
     )
     assert process.stdout is not None
     try:
-        told = json.loads(await process.stdout.readline())
-        assert told["event"] == "listening"
+        event = json.loads(await process.stdout.readline())
+        assert event["event"] == "listening"
         draining = asyncio.create_task(process.stdout.read())
-        yield told["url"]
+        yield event["url"]
         process.send_signal(signal.SIGINT)
         await draining
         assert await process.wait() == 0
@@ -254,10 +256,10 @@ async def test_a_large_payload_goes_on_where_a_kill_stopped_it(
             *(("--tls-ca", ca, "--tls-name", server_name) if scheme == "tls" else ()),
             stdout=subprocess.PIPE,
         )
-        said, _ = await sync.communicate()
-        told = json.loads(said)
-        assert sync.returncode == 0 and told["error"] is None
-        assert told["received_bytes"] < size - offset + 10_000
+        output, _ = await sync.communicate()
+        event = json.loads(output)
+        assert sync.returncode == 0 and event["error"] is None
+        assert event["received_bytes"] < size - offset + 10_000
     whole = FolderStore(other)
     assert whole.read_payload(LOG, 1, 0, size) == payload and whole.has_payload(LOG, 1)
     assert whole.read_payload(LOG, 2, 0, 100) == b"after it" and whole.has_payload(LOG, 2)

@@ -56,7 +56,7 @@ def bring(store: FolderStore, who: str, seq_num: int, offset: int, size: int) ->
 
 
 def counts(store: FolderStore, *principals: str) -> list[int]:
-    return [store.shares.bytes_of(one) for one in principals]
+    return [store.shares.bytes_of(principal) for principal in principals]
 
 
 def room(store: FolderStore, *, timeout_s: float = 60.0) -> SpoolCapacity:
@@ -221,10 +221,10 @@ def unfinished(request_id: int, author: KeyPair, size: int, sent: int) -> bytes:
     entry_bytes = sign_entry(
         author, 0, 1, bytes(size), skiplink=None, backlink=None, end_of_log=False, flavour=YAMF
     )
-    held = HeldEntry(decode_entry(entry_bytes, YAMF), entry_bytes, YAMF.hash(entry_bytes))
+    held_entry = HeldEntry(decode_entry(entry_bytes, YAMF), entry_bytes, YAMF.hash(entry_bytes))
     return (
         encode_data(Switch(request_id))
-        + encode_metadata(held, with_backlink=False)
+        + encode_metadata(held_entry, with_backlink=False)
         + encode_data(RawPayload(sent))
         + bytes(sent)
     )

@@ -39,8 +39,8 @@ OTHER = b"other".ljust(32, b".")
 def shared(tmp_path: Path) -> Iterator[EdgeShared]:
     # What these tests are about does not depend on how fast a peer is read.
     settings = ChotkiEdgeSettings(ping_wait_ms=50, max_parcel_bytes=2_048, busy_share=0)
-    with edge_shared(tmp_path, settings=settings) as found:
-        yield found
+    with edge_shared(tmp_path, settings=settings) as edge_parts:
+        yield edge_parts
 
 
 def relayed(seq: int, text: str, session: tuple[bytes, int] = (OTHER, 1)) -> RelayedPacket:
@@ -53,11 +53,15 @@ def relayed(seq: int, text: str, session: tuple[bytes, int] = (OTHER, 1)) -> Rel
 def read(tail: PacketTail, packets: Iterable[RelayedPacket]) -> None:
     """The tail as it is when these were read from Kafka."""
     messages, end = [], 0
-    for one in packets:
-        value = PacketRecord(Bringer(one.session[0], 0, one.session[1]), one.after, one.packet).encode()
-        place = (partial(int, one.partition), partial(int, one.offset))
-        messages.append(SimpleNamespace(value=partial(bytes, value), partition=place[0], offset=place[1]))
-        end = one.offset + 1
+    for packet in packets:
+        value = PacketRecord(
+            Bringer(packet.session[0], 0, packet.session[1]), packet.after, packet.packet
+        ).encode()
+        position = (partial(int, packet.partition), partial(int, packet.offset))
+        messages.append(
+            SimpleNamespace(value=partial(bytes, value), partition=position[0], offset=position[1])
+        )
+        end = packet.offset + 1
     tail.take(Batch(cast(Any, tuple(messages)), {("culm.chotki.packets", 0): end}))
 
 
@@ -77,13 +81,13 @@ async def met(
 
 async def hear(far: MemoryChannel, until_heard: bytes) -> bytes:
     """What the far end reads until this has come."""
-    said = b""
+    output = b""
     async with while_working():
-        while until_heard not in said:
+        while until_heard not in output:
             data = await far.read()
             assert data, "the session is over"
-            said += data
-    return said
+            output += data
+    return output
 
 
 async def test_a_peer_that_takes_nothing_is_deaf_and_costs_no_memory(tmp_path: Path) -> None:
@@ -110,8 +114,8 @@ async def test_a_peer_that_reads_slowly_gets_everything(shared: EdgeShared) -> N
     read(shared.tail, (relayed(seq, "x" * 1_000) for seq in range(1, 2_000)))
     read(shared.tail, [relayed(2_000, "last")])
     connection.wake()
-    said = await hear(far, b"last")
-    assert [letter for letter in letters(split(said)) if letter == "E"] == ["E"] * 2_000
+    output = await hear(far, b"last")
+    assert [letter for letter in letters(split(output)) if letter == "E"] == ["E"] * 2_000
     far.abort()
     async with while_working():
         await task
@@ -185,8 +189,8 @@ async def test_what_finds_no_room_while_kafka_is_slow_ends_the_session_with_a_re
             await far.write(relayed(seq, "x" * 1_000).packet)
             if connection.session.closed:
                 break
-    said = await listening
-    assert letters(split(said))[-1] == "B"
+    output = await listening
+    assert letters(split(output))[-1] == "B"
     # In memory what the settings allow, the rest on disk: 4 MiB of room, 16 MiB of memory.
     assert 17_000_000 < seq * 1_000 < 21_000_000
     assert shared.spools.used_bytes <= 1 << 22
@@ -200,7 +204,7 @@ def test_a_packet_goes_to_a_peer_that_holds_what_it_builds_on() -> None:
     holding = PeerHolding()
     first, second, third = (relayed(seq, "x") for seq in (1, 2, 3))
     assert holding.deliver(second) is Delivery.LATER
-    assert [holding.deliver(one) for one in (first, second, first)] == [
+    assert [holding.deliver(relayed) for relayed in (first, second, first)] == [
         Delivery.SEND,
         Delivery.SEND,
         Delivery.HELD,

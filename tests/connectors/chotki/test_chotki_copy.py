@@ -43,11 +43,11 @@ def peer() -> ReplicaPeer:
 
 
 @contextlib.asynccontextmanager
-async def served(scheme: str, one: ReplicaPeer, folder: Path) -> AsyncIterator[tuple[str, TlsFiles]]:
+async def served(scheme: str, peer: ReplicaPeer, folder: Path) -> AsyncIterator[tuple[str, TlsFiles]]:
     """The replica at an address, and what a caller needs for TLS."""
 
     async def over_quic(connection: Connection) -> None:
-        await one.speak(await stream_for(connection))
+        await peer.speak(await stream_for(connection))
 
     if scheme == "quic":
         async with serve(LOOPBACK, identity(), QUIC, over_quic, alpn=ALPN) as quic:
@@ -55,22 +55,22 @@ async def served(scheme: str, one: ReplicaPeer, folder: Path) -> AsyncIterator[t
         return
     certificates = Certificates(folder)
     tls = certificates.server if scheme == "tls" else None
-    async with serve_tcp(LOOPBACK, one.speak, TCP, tls=tls) as listener:
+    async with serve_tcp(LOOPBACK, peer.speak, TCP, tls=tls) as listener:
         files = TlsFiles(ca=certificates.ca, server_name=SERVER_NAME)
         yield f"{scheme}://127.0.0.1:{listener.address[1]}", files
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls", "quic"])
 async def test_a_copy_is_all_that_a_replica_holds(scheme: str, tmp_path: Path) -> None:
-    one = peer()
-    before = one.replica.store.values()
+    source = peer()
+    before = source.replica.store.values()
     seen: list[int] = []
-    async with served(scheme, one, tmp_path) as (url, tls), dialled(url, identity(), tls, QUIC) as channel:
-        found = await copy_replica(channel, progress=seen.append)
-    assert found.store == before == one.replica.store.values()
-    assert found.t == Id.make(0xB, 5)
-    assert found.unreadable == []
-    assert len(found.traces) == 41
+    async with served(scheme, source, tmp_path) as (url, tls), dialled(url, identity(), tls, QUIC) as channel:
+        copy = await copy_replica(channel, progress=seen.append)
+    assert copy.store == before == source.replica.store.values()
+    assert copy.t == Id.make(0xB, 5)
+    assert copy.unreadable == []
+    assert len(copy.traces) == 41
     assert seen[-1] >= 600
 
 
@@ -99,9 +99,9 @@ def stream() -> bytes:
 
 async def test_the_recorded_bytes_of_a_go_replica_are_copied() -> None:
     want = recorded("full_connector_empty_listener")["before"]["connector"]
-    found = await copied(stream())
+    copy = await copied(stream())
     # What every replica holds from its first moment is not in this diff.
-    own = {key: value for key, value in found.store.items() if key[1:9] == (0xB).to_bytes(8, "big")}
+    own = {key: value for key, value in copy.store.items() if key[1:9] == (0xB).to_bytes(8, "big")}
     assert {key.hex(): value.hex() for key, value in own.items()}.items() <= want.items()
     assert len(own) == len([key for key in want if key[2:18] == f"{0xB:016x}"])
 
@@ -128,9 +128,9 @@ async def test_what_does_not_parse_is_named_and_left_out() -> None:
     whole = stream()
     at = Id.make(0xB, 9, 1)
     odd = write_parcel(Id.make(0xB, 5), Id(0xB, 0), [(object_key(at, "S"), b"\xff")])
-    found = await copied(whole[:35], odd, whole[35:])
-    assert found.unreadable == [(at, "S")]
-    assert object_key(at, "S") not in found.store
+    copy = await copied(whole[:35], odd, whole[35:])
+    assert copy.unreadable == [(at, "S")]
+    assert object_key(at, "S") not in copy.store
 
 
 async def test_nobody_at_an_address_is_an_error_of_the_transport() -> None:

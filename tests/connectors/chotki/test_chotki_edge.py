@@ -32,7 +32,7 @@ from tests.support.process.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
-CHOTKI = tuple(one for one in PROTOCOLS if one.name == "chotki")
+CHOTKI = tuple(protocol for protocol in PROTOCOLS if protocol.name == "chotki")
 
 
 def edge(
@@ -69,16 +69,16 @@ def make_objects(peer: ReplicaPeer, count: int) -> list[Id]:
     return [peer.commit("O", class_id, body) for _ in range(count)]
 
 
-def add(peer: ReplicaPeer, one: Id, number: int) -> None:
+def add(peer: ReplicaPeer, object_id: Id, number: int) -> None:
     replica = peer.replica
-    old = replica.store.get(object_key(Id(one.src, one.pro + 2), "N")) or b""
+    old = replica.store.get(object_key(Id(object_id.src, object_id.pro + 2), "N")) or b""
     new = parse_text("N", str(int(print_text("N", old)) + number))
     operand = delta("N", old, new, src=replica.src)
-    peer.commit("E", one, record("f", b"\x02") + record("N", operand))
+    peer.commit("E", object_id, record("f", b"\x02") + record("N", operand))
 
 
-def total(peer: ReplicaPeer, one: Id) -> int:
-    value = peer.replica.store.get(object_key(Id(one.src, one.pro + 2), "N"))
+def total(peer: ReplicaPeer, object_id: Id) -> int:
+    value = peer.replica.store.get(object_key(Id(object_id.src, object_id.pro + 2), "N"))
     return int(print_text("N", value)) if value is not None else -1
 
 
@@ -94,10 +94,10 @@ async def test_replicas_at_two_edges_hold_the_same(tmp_path: Path, kafka: KafkaS
     ):
         # What Ann had before comes by a diff, through the job, to Ben who is live already.
         await until(lambda: total(ben, objects[-1]) == 0)
-        for one in objects:
-            add(ann, one, 1)
-            add(ben, one, 2)
-        await until(lambda: all(total(peer, one) == 3 for peer in (ann, ben) for one in objects))
+        for object_id in objects:
+            add(ann, object_id, 1)
+            add(ben, object_id, 2)
+        await until(lambda: all(total(peer, object_id) == 3 for peer in (ann, ben) for object_id in objects))
         assert ann.replica.store.values() == ben.replica.store.values()
         await until(lambda: bridge.job.vector == ann.replica.vector())
         values = bridge.job.values()
@@ -188,7 +188,7 @@ async def test_an_edge_ends_when_its_source_is_another_runs_or_retired(
         else:
             owner = running.key_pair.public_key.hex()
             claims = [SourceRecord(owner, run, "allocated", 1).encode() for run in (FREE, b"2" * 16)]
-            produce(kafka, "chotki.sources", [(source_key(0x77), told) for told in claims])
+            produce(kafka, "chotki.sources", [(source_key(0x77), claim) for claim in claims])
         with pytest.raises((SourceTaken, SourceRetired), match=way):
             async with while_working():
                 await task
@@ -223,11 +223,13 @@ async def test_what_is_live_while_the_broker_is_away_comes_when_it_is_back(
             ]
             await until(lambda: total(ben, objects[-1]) == 0)
             await asyncio.to_thread(stack.kill)
-            for one in objects:
-                add(ann, one, 1)
-                add(ben, one, 2)
+            for object_id in objects:
+                add(ann, object_id, 1)
+                add(ben, object_id, 2)
             await asyncio.to_thread(stack.up, quick_start=True)
-            await until(lambda: all(total(peer, one) == 3 for peer in (ann, ben) for one in objects))
+            await until(
+                lambda: all(total(peer, object_id) == 3 for peer in (ann, ben) for object_id in objects)
+            )
             await until(lambda: bridge.job.values() == ann.replica.store.values())
             assert ann.replica.store.values() == ben.replica.store.values()
             for task in calling:

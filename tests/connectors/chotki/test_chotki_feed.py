@@ -52,8 +52,8 @@ SEQS = (1, 2, 0x10001, 0x10002)
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[EdgeShared]:
-    with edge_shared(tmp_path) as found:
-        yield found
+    with edge_shared(tmp_path) as edge_parts:
+        yield edge_parts
 
 
 def feed_of(shared: EdgeShared, cut_bytes: int | None = None) -> PeerFeed:
@@ -82,10 +82,10 @@ def to_next_epoch(shared: EdgeShared) -> None:
 
 
 def all_of(feed: PeerFeed) -> list[bytes]:
-    found: list[bytes] = []
+    records_sent: list[bytes] = []
     while (records := feed.next()) is not None:
-        found += records
-    return found
+        records_sent += records
+    return records_sent
 
 
 def test_a_sync_of_an_epoch_claims_what_the_peer_lacked_and_is_sent_once(shared: EdgeShared) -> None:
@@ -107,7 +107,7 @@ def test_a_long_sync_is_cut_and_its_first_part_claims_nothing_of_the_second(shar
     feed.epoch()
     records = all_of(feed)
     assert letters(records) == "HDDVHDDV"
-    vectors = [parse_vector(read_handshake(parse(one)).vector) for one in records if one[:1] == b"h"]
+    vectors = [parse_vector(read_handshake(parse(record)).vector) for record in records if record[:1] == b"h"]
     assert vectors == [{}, {0xB: Id.make(0xB, SEQS[-1], 1).pro}]
 
 
@@ -187,7 +187,9 @@ class Acknowledging:
         return 1
 
     def sessions(self) -> list[SessionRecord]:
-        return [SessionRecord.decode(one["value"]) for one in self.produced.get("culm.chotki.sessions", ())]
+        return [
+            SessionRecord.decode(record["value"]) for record in self.produced.get("culm.chotki.sessions", ())
+        ]
 
 
 class Told:
@@ -224,7 +226,7 @@ async def told(tmp_path: Path) -> AsyncIterator[Told]:
         writing = asyncio.create_task(driver.write_reports())
         talking = [asyncio.create_task(driver.serve(near)), asyncio.create_task(peer.speak(far))]
         try:
-            await until(lambda: any(one.state == "SendLive" for one in producer.sessions()))
+            await until(lambda: any(session.state == "SendLive" for session in producer.sessions()))
             yield Told(driver, producer)
         finally:
             far.abort()
@@ -235,7 +237,7 @@ async def told(tmp_path: Path) -> AsyncIterator[Told]:
 
 
 async def test_a_session_that_is_live_has_a_line_at_once(told: Told) -> None:
-    live = next(one for one in told.producer.sessions() if one.state == "SendLive")
+    live = next(session for session in told.producer.sessions() if session.state == "SendLive")
     assert (live.peer, live.mode, live.open_syncs) == (PEER, 7, ())
     assert live.trace and live.peer_trace
 
@@ -275,12 +277,12 @@ async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(
     await far.write(b"".join(slow.open_session("edge", 0).of("edge")))
     head, *_ = slow.receive("edge", await far.read(), 0).of("edge")
     await far.write(head)  # a D; V is not said yet
-    connection = max(told.driver.connections.values(), key=lambda one: one.number)
+    connection = max(told.driver.connections.values(), key=lambda candidate: candidate.number)
     await until(lambda: connection.session.progress()[1].blocks_done)
     with caplog.at_level("INFO"):
         lines = await told.watch()
     assert f"received 1 of 1 blocks of the diff, {len(head)} bytes" in caplog.text
-    [line] = [one for one in lines if one.peer == 0xB]
+    [line] = [line for line in lines if line.peer == 0xB]
     [sync] = line.open_syncs
     assert (sync.src, sync.bytes) == (0xB, len(head))
     far.abort()
@@ -294,7 +296,7 @@ async def test_who_only_reads_everything_is_no_peer(told: Told) -> None:
         await copy_replica(far)
         await serving
     await told.watch()
-    assert [one["key"] for one in told.held()] == [source_key(PEER)]
+    assert [record["key"] for record in told.held()] == [source_key(PEER)]
 
 
 async def test_a_session_that_is_over_has_a_last_line(told: Told) -> None:

@@ -52,13 +52,13 @@ def shared(tmp_path: Path, driver: ChotkiDriver, producer: Acknowledging) -> Ite
     settings = ChotkiEdgeSettings()
     with edge_shared(
         tmp_path, settings=settings, producer=producer, report=driver.reports.event, metrics=driver.metrics
-    ) as found:
-        driver.begin(found)
-        yield found
+    ) as edge_parts:
+        driver.begin(edge_parts)
+        yield edge_parts
 
 
 def told(producer: Acknowledging) -> list[SessionRecord]:
-    return [SessionRecord.decode(one) for one in producer.of("chotki.sessions")]
+    return [SessionRecord.decode(record) for record in producer.of("chotki.sessions")]
 
 
 async def test_who_cannot_be_served_is_told_why(
@@ -96,11 +96,11 @@ async def test_progress_and_lag_of_a_peer_are_told_when_they_change(
     driver.reports.watch([connection])
     driver.reports.watch([connection])
     await until(lambda: bool(producer.of("chotki.vectors")))
-    (held,) = map(HoldingRecord.decode, producer.of("chotki.vectors"))
-    assert parse_vector(held.vector)[0xA] == peer.vector()[0xA] and held.behind == ()
+    (holding,) = map(HoldingRecord.decode, producer.of("chotki.vectors"))
+    assert parse_vector(holding.vector)[0xA] == peer.vector()[0xA] and holding.behind == ()
     connection.session._syncs.progress.take(Id(0xA, 0), 50)
     driver.reports.watch([connection])
-    await until(lambda: any(one.received.blocks_done for one in told(producer)))
+    await until(lambda: any(session.received.blocks_done for session in told(producer)))
     assert told(producer)[-1].received.bytes_done == 50
     reports.cancel()
     far.abort()
@@ -126,15 +126,15 @@ def test_what_a_peer_lacks_is_told_by_source_with_its_age() -> None:
 def test_a_vector_of_more_sources_than_a_record_holds_is_told_of_in_part_and_no_diff_brings_it(
     shared: EdgeShared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = {src: src << 12 for src in range(1, 11)}
+    vector = {src: src << 12 for src in range(1, 11)}
     with monkeypatch.context() as patched:
         patched.setattr("culm_connectors.chotki.feed.peer_holding._MOST_HELD", 3)
-        record = PeerLag().next({10: 11 << 12}, held, 0)
-    assert record is not None and parse_vector(record.vector) == {src: held[src] for src in (1, 2, 3)}
-    assert [one.src for one in record.behind] == [10]
+        record = PeerLag().next({10: 11 << 12}, vector, 0)
+    assert record is not None and parse_vector(record.vector) == {src: vector[src] for src in (1, 2, 3)}
+    assert [lag.src for lag in record.behind] == [10]
     monkeypatch.setattr("culm_connectors.chotki.storage_limits.MAX_VECTOR_BYTES", 40)
     host = EdgeHost(shared, cast(Any, None), lambda event: None)
-    sync = OpenSync(Id(0xA, 0), write_vector(held), True, host.open_spool(), 0, 0)
+    sync = OpenSync(Id(0xA, 0), write_vector(vector), True, host.open_spool(), 0, 0)
     with pytest.raises(RecordTooLarge):
         host.commit_sync(sync, [])
 
@@ -155,17 +155,17 @@ async def test_metrics_have_depth_age_and_progress(shared: EdgeShared, driver: C
     driver.connections[1] = connection
     connection.publisher._queue._oldest_ms = 0
     connection.session._syncs.progress.take(Id(0xA, 0), 50)
-    found = {
+    samples = {
         (sample.name, *sample.labels.values()): sample.value
         for family in families(driver.measured(), epoch=3, tail=4, tail_bytes=5, spool_bytes=6, duplicates=0)
         for sample in family.samples
     }
-    assert found["culm_chotki_waiting_seconds",] > 0
-    assert found["culm_chotki_tail_bytes",] == 5 and found["culm_chotki_spool_bytes",] == 6
-    assert found["culm_chotki_diff_blocks", "in", "done"] == 1
-    assert found["culm_chotki_diff_bytes", "in", "done"] == 50
-    assert found["culm_chotki_diff_bytes", "out", "total"] == 0
-    assert found["culm_chotki_peer_lag_seconds",] == 0
+    assert samples["culm_chotki_waiting_seconds",] > 0
+    assert samples["culm_chotki_tail_bytes",] == 5 and samples["culm_chotki_spool_bytes",] == 6
+    assert samples["culm_chotki_diff_blocks", "in", "done"] == 1
+    assert samples["culm_chotki_diff_bytes", "in", "done"] == 50
+    assert samples["culm_chotki_diff_bytes", "out", "total"] == 0
+    assert samples["culm_chotki_peer_lag_seconds",] == 0
 
 
 Served = tuple[ChotkiDriver, set[str]]
@@ -191,7 +191,9 @@ async def meets(driver: ChotkiDriver) -> tuple[MemoryChannel, asyncio.Task[None]
     task = asyncio.create_task(driver.serve(near))
     for data in Replica(0xA).open_session("edge", 0).of("edge"):
         await far.write(data)
-    await until(lambda: any(one.session.peer is not None for one in driver.connections.values()))
+    await until(
+        lambda: any(connection.session.peer is not None for connection in driver.connections.values())
+    )
     return far, task
 
 
@@ -202,10 +204,10 @@ async def test_a_peer_that_goes_has_left_and_its_bytes_are_counted(served: Serve
     far.abort("gone")
     async with while_working():
         await task
-    found = driver.measured()
-    assert (found.connections, found.connections_total) == (0, 1)
-    assert (found.sessions_done, found.sessions_left, found.sessions_failed.total()) == (0, 1, 0)
-    assert found.bytes_in > 0 and found.bytes_out > 0
+    measured = driver.measured()
+    assert (measured.connections, measured.connections_total) == (0, 1)
+    assert (measured.sessions_done, measured.sessions_left, measured.sessions_failed.total()) == (0, 1, 0)
+    assert measured.bytes_in > 0 and measured.bytes_out > 0
 
 
 async def test_what_is_refused_fails_the_session_by_its_code(served: Served) -> None:

@@ -67,16 +67,16 @@ def files(folder: Path) -> int:
 def test_a_chunk_gives_back_its_entries_in_any_bites(tmp_path: Path, on_disk: bool, most_bytes: int) -> None:
     chunk = Chunk(SpoolFolder(tmp_path, MIB))
     entries = [bytes([number]) * number for number in range(30)]
-    for one in entries:
-        chunk.append(one)
+    for entry in entries:
+        chunk.append(entry)
     if on_disk:
         chunk.spill()
-    found, at = [], 0
+    entries_read, at = [], 0
     while at < chunk.size:
-        some, at = chunk.read(at, 7, most_bytes)
-        assert 0 < len(some) <= 7
-        found += some
-    assert found == entries
+        chunk_entries, at = chunk.read(at, 7, most_bytes)
+        assert 0 < len(chunk_entries) <= 7
+        entries_read += chunk_entries
+    assert entries_read == entries
     assert files(tmp_path) == on_disk
     chunk.drop()
     assert files(tmp_path) == 0
@@ -84,39 +84,39 @@ def test_a_chunk_gives_back_its_entries_in_any_bites(tmp_path: Path, on_disk: bo
 
 def test_a_room_is_empty_at_the_start_and_gives_no_more_than_it_has(tmp_path: Path) -> None:
     (tmp_path / "chunk-7").write_bytes(b"of a former run")
-    room = SpoolFolder(tmp_path, 100)
+    folder = SpoolFolder(tmp_path, 100)
     assert files(tmp_path) == 0
-    room.take(60)
+    folder.take(60)
     with pytest.raises(SpoolFull):
-        room.write(bytes(41))
-    assert room.used_bytes == 60 and files(tmp_path) == 0
-    room.give(60)
-    room.write(bytes(100))
-    assert room.used_bytes == 100
+        folder.write(bytes(41))
+    assert folder.used_bytes == 60 and files(tmp_path) == 0
+    folder.give(60)
+    folder.write(bytes(100))
+    assert folder.used_bytes == 100
 
 
 def test_a_disk_that_takes_nothing_is_a_full_one(tmp_path: Path) -> None:
-    room = SpoolFolder(tmp_path / "folder", 100)
+    folder = SpoolFolder(tmp_path / "folder", 100)
     (tmp_path / "folder").rmdir()
     with pytest.raises(SpoolFull, match="chunk-0"):
-        room.write(b"x")
-    assert room.used_bytes == 0
+        folder.write(b"x")
+    assert folder.used_bytes == 0
 
 
 def test_the_fields_of_a_sync_take_room_until_it_is_closed(tmp_path: Path) -> None:
-    room = SpoolFolder(tmp_path, 1_000)
-    spool = DiskSpool(room)
+    folder = SpoolFolder(tmp_path, 1_000)
+    spool = DiskSpool(folder)
     fields = [(FIELD_KEY, bytes([number]) * 50) for number in range(10)]
     spool.extend(fields)
-    assert room.used_bytes == 720
+    assert folder.used_bytes == 720
     with pytest.raises(SpoolFull):
-        DiskSpool(room).extend(fields)
+        DiskSpool(folder).extend(fields)
     spool.keep()
     spool.drop()
     assert list(spool.fields()) == fields
     spool.close()
     spool.close()
-    assert room.used_bytes == 0
+    assert folder.used_bytes == 0
 
 
 # What Kafka is too slow for.
@@ -127,49 +127,49 @@ def packet(number: int) -> WaitingPacket:
 
 
 def test_packets_and_syncs_come_out_of_memory_and_disk_as_they_went_in(tmp_path: Path) -> None:
-    room = SpoolFolder(tmp_path, 64 * MIB)
-    queue = IntakeQueue(room, 2 * MIB)
+    folder = SpoolFolder(tmp_path, 64 * MIB)
+    queue = IntakeQueue(folder, 2 * MIB)
     expected: list[object] = []
     for number in range(1_000):
         expected.append(packet(number))
         queue.put_packet(packet(number), number)
         if number in (3, 500, 501, 999):
-            sync = WaitingSync(Id(0xB, number), DiskSpool(room), [], b"", b"")
+            sync = WaitingSync(Id(0xB, number), DiskSpool(folder), [], b"", b"")
             queue.put_sync(sync, number)
             expected.append(sync)
     assert files(tmp_path) >= 6 and queue.bytes == 1_000 * SIZE + 4
-    found: list[object] = []
+    outputs: list[object] = []
     while (taken := queue.take()) is not None:
-        found += [taken] if isinstance(taken, WaitingSync) else taken
-        first = found[-1] if isinstance(taken, WaitingSync) else taken[0]
+        outputs += [taken] if isinstance(taken, WaitingSync) else taken
+        first = outputs[-1] if isinstance(taken, WaitingSync) else taken[0]
         assert queue.age_ms(2_000) == 2_000 - number_of(first)
         queue.done(5_000)
-    assert found == expected
-    assert (queue.bytes, queue.age_ms(5_000), files(tmp_path), room.used_bytes) == (0, 0, 0, 0)
+    assert outputs == expected
+    assert (queue.bytes, queue.age_ms(5_000), files(tmp_path), folder.used_bytes) == (0, 0, 0, 0)
 
 
-def number_of(one: object) -> int:
-    if isinstance(one, WaitingSync):
-        return one.t.pro
-    assert isinstance(one, WaitingPacket)
-    return int.from_bytes(one.record[:4], "big")
+def number_of(output: object) -> int:
+    if isinstance(output, WaitingSync):
+        return output.t.pro
+    assert isinstance(output, WaitingPacket)
+    return int.from_bytes(output.record[:4], "big")
 
 
 def test_what_is_taken_while_more_is_put_keeps_its_order(tmp_path: Path) -> None:
     queue = IntakeQueue(SpoolFolder(tmp_path, 64 * MIB), CHUNK_BYTES)
-    found = []
+    numbers = []
     for number in range(2_000):
         queue.put_packet(packet(number), 0)
         if number % 3 == 0 and (taken := queue.take()) is not None:
             assert not isinstance(taken, WaitingSync)
-            found += [number_of(one) for one in taken[:1]]
+            numbers += [number_of(packet) for packet in taken[:1]]
             queue.done(5_000)
-    assert found == sorted(found)
+    assert numbers == sorted(numbers)
 
 
 def test_a_queue_beyond_its_room_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
-    room = SpoolFolder(tmp_path, 2 * MIB + 200_000)
-    queue = IntakeQueue(room, MIB)
+    folder = SpoolFolder(tmp_path, 2 * MIB + 200_000)
+    queue = IntakeQueue(folder, MIB)
     taken = 0
     with pytest.raises(SpoolFull):
         for number in range(1_000):
@@ -177,7 +177,7 @@ def test_a_queue_beyond_its_room_refuses_and_keeps_what_it_has(tmp_path: Path) -
             taken = number + 1
     assert taken * SIZE == queue.bytes > 3 * MIB
     queue.close()
-    assert room.used_bytes == 0 and queue.bytes == 0 and files(tmp_path) == 0
+    assert folder.used_bytes == 0 and queue.bytes == 0 and files(tmp_path) == 0
 
 
 # The tail of live packets.
@@ -201,35 +201,39 @@ def read(tail: PacketTail, start: int, end: int) -> None:
     tail.take(Batch(cast(Any, tuple(messages)), ends))
 
 
-def everything(tail: PacketTail, place: TailPlace) -> list[RelayedPacket]:
-    found: list[RelayedPacket] = []
+def everything(tail: PacketTail, position: TailPlace) -> list[RelayedPacket]:
+    packets: list[RelayedPacket] = []
     while True:
-        some, place = tail.read(place)
-        if not some:
-            return found
-        found += some
+        page, position = tail.read(position)
+        if not page:
+            return packets
+        packets += page
 
 
 def test_the_tail_is_read_from_any_place_whether_on_disk_or_not(tmp_path: Path) -> None:
     tail = tail_of(tmp_path)
     read(tail, 0, 1_000)
     assert files(tmp_path) >= 6 and len(tail) == 1_000
-    found = everything(tail, tail.start)
-    assert [(one.partition, one.offset) for one in found] == [(n % 2, n // 2) for n in range(1_000)]
-    assert [one.session for one in found] == [(EDGE, n) for n in range(1_000)]
-    assert [one.after for one in found] == list(range(1_000)) and not any(one.is_late for one in found)
-    place = tail.start
+    packets = everything(tail, tail.start)
+    assert [(packet.partition, packet.offset) for packet in packets] == [
+        (n % 2, n // 2) for n in range(1_000)
+    ]
+    assert [packet.session for packet in packets] == [(EDGE, n) for n in range(1_000)]
+    assert [packet.after for packet in packets] == list(range(1_000)) and not any(
+        packet.is_late for packet in packets
+    )
+    position = tail.start
     for _ in range(10):
-        some, behind = tail.read(place)
-        assert everything(tail, behind) == found[behind.number :]
-        assert everything(tail, place) == some + found[behind.number :]
-        place = behind
-    at_end = place
+        page, behind = tail.read(position)
+        assert everything(tail, behind) == packets[behind.number :]
+        assert everything(tail, position) == page + packets[behind.number :]
+        position = behind
+    at_end = position
     while at_end.number < tail.end:
         _, at_end = tail.read(at_end)
     assert tail.read(at_end) == ([], at_end)
     read(tail, 1_000, 1_001)
-    assert [one.offset for one in everything(tail, at_end)] == [500]
+    assert [packet.offset for packet in everything(tail, at_end)] == [500]
 
 
 def test_what_an_epoch_covers_leaves_the_tail_and_the_disk(tmp_path: Path) -> None:
@@ -239,11 +243,11 @@ def test_what_an_epoch_covers_leaves_the_tail_and_the_disk(tmp_path: Path) -> No
     tail.forget({0: 250, 1: 100})
     assert 0 < 1_000 - len(tail) <= 200, "in its order, and by whole chunks"
     left = everything(tail, before)
-    assert [one.session[1] for one in left] == list(range(1_000 - len(tail), 1_000))
+    assert [packet.session[1] for packet in left] == list(range(1_000 - len(tail), 1_000))
     tail.forget({0: 500, 1: 500})
     assert len(tail) == 0 and tail.bytes == 0 and files(tmp_path) == 0
     read(tail, 1_000, 1_003)
-    assert [one.session[1] for one in everything(tail, before)] == [1_000, 1_001, 1_002]
+    assert [packet.session[1] for packet in everything(tail, before)] == [1_000, 1_001, 1_002]
     assert tail.reaches_back_to({0: 0, 1: 0}), "nothing was dropped"
 
 
@@ -373,10 +377,10 @@ def test_the_store_lists_its_large_fields(tmp_path: Path) -> None:
 
 async def test_a_sync_that_cannot_be_stored_produces_nothing_and_the_peer_learns_why(tmp_path: Path) -> None:
     producer = Acknowledging()
-    told: list[events.SessionEvent] = []
+    reported: list[events.SessionEvent] = []
     settings = ChotkiEdgeSettings(ping_wait_ms=1_000, max_record_bytes=LIMIT, busy_share=0)
     with edge_shared(
-        tmp_path, settings=settings, producer=producer, report=lambda _, event: told.append(event)
+        tmp_path, settings=settings, producer=producer, report=lambda _, event: reported.append(event)
     ) as shared:
         mark = EpochRecord(1, write_vector({0: 3}), (), (), ())
         shared.store.apply([(KEY, FieldRecord(elements("a", 3_000, 0xD)).encode())], mark, {0: 1})
@@ -387,13 +391,13 @@ async def test_a_sync_that_cannot_be_stored_produces_nothing_and_the_peer_learns
         await far.write(write_handshake(AT, 7, vector, bytes(10)))
         await far.write(write_parcel(AT, block, [(KEY, elements("b", 1_500))]))
         await far.write(write_end(AT, [block_vector(block, vector)]))
-        said = b""
+        output = b""
         async with while_working():
             while data := await far.read():
-                said += data
+                output += data
             await task
-    assert b"chotki.record_size" in said
+    assert b"chotki.record_size" in output
     assert not producer.produced
-    [warned] = [one for one in told if isinstance(one, Warned)]
+    [warned] = [event for event in reported if isinstance(event, Warned)]
     assert warned.code == "chotki.record_size" and "field b-1-2 E, written by b" in warned.message
     assert connection.refusal is not None and connection.refusal.code == "chotki.record_size"

@@ -38,9 +38,9 @@ PLACES = [(source, number) for source in InputTopic for number in range(3)]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ChotkiStore]:
-    found = opened(tmp_path)
-    yield found
-    found.close()
+    opened_store = opened(tmp_path)
+    yield opened_store
+    opened_store.close()
 
 
 @contextlib.asynccontextmanager
@@ -74,7 +74,7 @@ def job_epochs(seed: int, batches: list[dict[int, int]]) -> tuple[list[list[Outp
     chotki = ChotkiTopics()
     story(chotki, seed)
     job = ChotkiJob(chotki)
-    written = [job.run({PLACES[place]: most for place, most in batch.items()}) for batch in batches]
+    written = [job.run({PLACES[partition]: limit for partition, limit in batch.items()}) for batch in batches]
     written.append(job.run())
     replay = ChotkiJob(chotki)
     expected: dict[int, Any] = {0: common_store()}
@@ -190,15 +190,15 @@ async def test_an_empty_topic_is_ready_at_once_with_what_a_fresh_replica_holds(s
 
 
 async def test_nothing_of_an_epoch_is_seen_before_its_mark_is_in_every_partition(store: ChotkiStore) -> None:
-    topic, told = FedTopic(), list[int]()
-    async with following(store, topic, lambda one: told.append(one.epoch)) as follower:
+    topic, epochs = FedTopic(), list[int]()
+    async with following(store, topic, lambda snapshot: epochs.append(snapshot.epoch)) as follower:
         await follower.ready.wait()
         first = write_epoch(topic, 1, (0, 1, b"0a"), (2, 2, b"0b"), marks=2)
         await topic.idle.wait()
-        assert (store.epoch, told) == (0, []) and follower.ready.is_set()
+        assert (store.epoch, epochs) == (0, []) and follower.ready.is_set()
         topic.write(2, epoch_key(2), first.encode())
         await topic.idle.wait()
-        assert (store.epoch, told) == (1, [1])
+        assert (store.epoch, epochs) == (1, [1])
         assert store.snapshot().get(key_of(1)) == b"0a" and store.snapshot().get(key_of(2)) == b"0b"
 
 
@@ -356,8 +356,12 @@ async def test_what_the_job_wrote_is_followed_on_a_real_broker(
     written, expected = job_epochs(5, [{0: 9, 1: 4, 2: 3}, {0: 2, 1: 3, 2: 9}])
 
     def produce(records: list[OutputRecord]) -> None:
-        state = [one for one in records if one.partition is not None and one.stage is not Stage.TOLD]
-        write_records(kafka, "chotki.state", [(one.partition or 0, one.key, one.value) for one in state])
+        state = [
+            record for record in records if record.partition is not None and record.stage is not Stage.TOLD
+        ]
+        write_records(
+            kafka, "chotki.state", [(record.partition or 0, record.key, record.value) for record in state]
+        )
 
     origin = ask_origin(admin(kafka), [kafka.topic("chotki.state")])
     readers = TopicReaders(kafka, f"{topic_prefix}reader")

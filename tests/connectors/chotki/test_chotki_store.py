@@ -41,9 +41,9 @@ def opened(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ChotkiStore]:
-    found = opened(tmp_path)
-    yield found
-    found.close()
+    opened_store = opened(tmp_path)
+    yield opened_store
+    opened_store.close()
 
 
 def key_of(number: int, letter: str = "S") -> bytes:
@@ -87,9 +87,9 @@ def test_an_epoch_is_applied_whole_with_its_vector_and_its_offsets(store: Chotki
     assert next(iter(snapshot.vectors())) == (GLOBAL_VECTOR_KEY, end.vector)
     assert snapshot.get(GLOBAL_VECTOR_KEY) == end.vector and snapshot.get(vector_key(Id(SRC, 0))) == block
     assert snapshot.get(key_of(1)) == b"0new" and snapshot.get(key_of(3)) is None
-    for one in (snapshot, store):
-        assert one.epoch == 1 and one.packets == {0: 5, 1: 6}
-        assert one.vector == {0: Id.make(0, 3).pro, SRC: Id.make(SRC, 2).pro}
+    for view in (snapshot, store):
+        assert view.epoch == 1 and view.packets == {0: 5, 1: 6}
+        assert view.vector == {0: Id.make(0, 3).pro, SRC: Id.make(SRC, 2).pro}
     assert store.state_offsets == OFFSETS and store.marks == {0: end, 1: end}
 
 
@@ -133,9 +133,9 @@ def test_a_block_is_measured_once_until_it_changes(
 
     def sizes() -> list[int]:
         snapshot = store.snapshot()
-        found = [sum(snapshot.sizes(*block)) for block in ((first, second), (second, end))]
+        block_sizes = [sum(snapshot.sizes(*block)) for block in ((first, second), (second, end))]
         snapshot.release()
-        return found
+        return block_sizes
 
     store.apply([field(1, b"0a"), (second + b"S", FieldRecord(b"0bcd").encode())], mark(1, 1), OFFSETS)
     assert sizes() == sizes() == [2, 4]
@@ -143,18 +143,18 @@ def test_a_block_is_measured_once_until_it_changes(
     # While one session measures a block, another one waits for what it finds.
     store.apply([field(1, b"0abcd")], mark(2, 2), OFFSETS)
     snapshots = [store.snapshot() for _ in range(2)]
-    measuring, waiting = (one.sizes(first, second) for one in snapshots)
+    measuring, waiting = (snapshot.sizes(first, second) for snapshot in snapshots)
     assert (next(measuring), next(waiting)) == (5, 0)
     assert (list(measuring), list(waiting)) == ([], [5])
     assert read.count(first) == 2
     # One that goes away in the middle leaves it to others.
     store.apply([field(1, b"0a")], mark(3, 2), OFFSETS)
-    measuring, waiting = (one.sizes(first, second) for one in [store.snapshot() for _ in range(2)])
+    measuring, waiting = (snapshot.sizes(first, second) for snapshot in [store.snapshot() for _ in range(2)])
     assert (next(measuring), next(waiting)) == (2, 0)
     del measuring
     assert sum(waiting) == 2
-    for one in snapshots:
-        one.release()
+    for snapshot in snapshots:
+        snapshot.release()
     read[:] = [first, second]
     store.apply([field(2, b"0ab")], mark(4, 2), OFFSETS)
     assert sizes() == [5, 4]
@@ -336,6 +336,6 @@ def test_a_kept_store_of_this_format_is_served_and_goes_on(
 ) -> None:
     assert layout.FORMAT == 1, "make the fixture anew, and keep this one beside it"
     with caplog.at_level(logging.INFO):
-        found = chotki_store.read(frozen.unpack(chotki_store.NAME, tmp_path))
+        contents = chotki_store.read(frozen.unpack(chotki_store.NAME, tmp_path))
     assert not caplog.records, "neither in doubt, nor dropped"
-    frozen.assert_as_kept(chotki_store.NAME, found)
+    frozen.assert_as_kept(chotki_store.NAME, contents)

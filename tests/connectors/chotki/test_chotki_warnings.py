@@ -57,8 +57,8 @@ def packet(seq: int, text: str = "x") -> bytes:
 # What a packet is.
 
 
-def known(*seqs: int, most: int = 1_000, merged: Merged | None = None) -> PacketIds:
-    ids = PacketIds(most, merged or Merged())
+def known(*seqs: int, max_ids: int = 1_000, merged: Merged | None = None) -> PacketIds:
+    ids = PacketIds(max_ids, merged or Merged())
     for offset, seq in enumerate(seqs):
         ids.read(0xB, pro(seq), packet(seq), NORTH, partition=0, offset=offset)
     return ids
@@ -95,7 +95,7 @@ def test_ids_are_known_beyond_the_latest_and_forgotten_beyond_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("culm_connectors.chotki.warnings.packet_ids._CHUNK", 10)
-    ids = known(*range(1, 100), most=50)
+    ids = known(*range(1, 100), max_ids=50)
     # Fifty in five arrays, and nine that are not set aside yet.
     for seq in (41, 59, 95, 99):
         assert ids.arrives(0xB, pro(seq), packet(seq), SOUTH) is Arrival.LOOP, seq
@@ -114,8 +114,8 @@ def test_a_late_packet_goes_to_who_holds_its_source_beyond_it() -> None:
 def test_what_was_before_the_start_is_known_and_not_kept(tmp_path: Path) -> None:
     with edge_shared(tmp_path) as shared:
         shared.tail.begin_at({0: 2})
-        found = Edge(cast(Any, None), shared, Acknowledging())
-        found.read(packet(1), packet(2), packet(3))
+        new_edge = Edge(cast(Any, None), shared, Acknowledging())
+        new_edge.read(packet(1), packet(2), packet(3))
         assert len(shared.tail) == 1
         assert shared.tail.ids.arrives(0xB, pro(1), packet(1), SOUTH) is Arrival.REPEATED
 
@@ -140,12 +140,12 @@ def test_what_an_epoch_covers_and_does_not_count_is_a_gap_after_a_minute() -> No
 
 def test_a_gap_is_seen_while_its_source_goes_on() -> None:
     watch = GapWatch(60)
-    found = {}
+    gaps = {}
     for second in range(70):
         watch.packets({0xB: pro(5 + second)}, 0, 10 + second)
         # Each epoch is one packet behind.
-        found = watch.check(epoch(9 + second, pro(3)), second)
-    assert found
+        gaps = watch.check(epoch(9 + second, pro(3)), second)
+    assert gaps
 
 
 def test_what_counts_in_time_is_no_gap() -> None:
@@ -181,22 +181,24 @@ class Edge:
         self.task = asyncio.create_task(self.driver.serve(near))
         for data in peer.open_session("edge", 0).of("edge"):
             await far.write(data)
-        await until(lambda: any(one.session.peer for one in self.driver.connections.values()))
+        await until(lambda: any(connection.session.peer for connection in self.driver.connections.values()))
         return next(iter(self.driver.connections.values())), far
 
     def read(self, *packets: bytes, bringer: Bringer = SOUTH) -> None:
         """These packets were read from the topic."""
-        values = [PacketRecord(bringer, 0, one).encode() for one in packets]
+        values = [PacketRecord(bringer, 0, packet).encode() for packet in packets]
         messages = [
-            SimpleNamespace(value=lambda one=one: one, partition=lambda: 0, offset=lambda at=at: at)
-            for at, one in enumerate(values)
+            SimpleNamespace(
+                value=lambda encoded=encoded: encoded, partition=lambda: 0, offset=lambda at=at: at
+            )
+            for at, encoded in enumerate(values)
         ]
         self.shared.tail.take(Batch(cast(Any, tuple(messages)), {}))
 
     async def sessions(self, code: str) -> list[SessionRecord]:
         def found() -> list[SessionRecord]:
-            told = [SessionRecord.decode(one) for one in self.producer.of("chotki.sessions")]
-            return [one for one in told if one.code == code]
+            sessions = [SessionRecord.decode(record) for record in self.producer.of("chotki.sessions")]
+            return [session for session in sessions if session.code == code]
 
         await until(found)
         return found()
@@ -211,13 +213,13 @@ async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
         edge_shared(tmp_path, producer=producer, report=driver.reports.event, settings=settings) as shared,
         writing(driver, shared),
     ):
-        found = Edge(driver, shared, producer)
-        yield found
-        if found.task is not None:
+        new_edge = Edge(driver, shared, producer)
+        yield new_edge
+        if new_edge.task is not None:
             for connection in tuple(driver.connections.values()):
                 connection.channel.abort()
             async with while_working():
-                await found.task
+                await new_edge.task
 
 
 @contextlib.contextmanager
@@ -246,8 +248,8 @@ async def test_a_packet_that_was_there_is_told_of(
     for _ in range(3):
         await far.write(packet(seq, text))
     await until(lambda: edge.driver.metrics.warned[code] == 3)
-    [told] = await edge.sessions(code)
-    assert told.peer == 0xA and "b-" in told.reason
+    [session] = await edge.sessions(code)
+    assert session.peer == 0xA and "b-" in session.reason
     await until(lambda: bool(edge.producer.of("chotki.packets")) == is_produced)
 
 
@@ -263,8 +265,8 @@ async def test_a_replica_that_was_restored_from_an_old_copy_is_noticed(edge: Edg
     peer = Replica(0xB, name="restored")
     edge.read(packet(900))
     await edge.meet(peer)
-    [told] = await edge.sessions("chotki.source_restored")
-    assert "b-1 to b-384" in told.reason and "started again" in told.reason
+    [session] = await edge.sessions("chotki.source_restored")
+    assert "b-1 to b-384" in session.reason and "started again" in session.reason
 
 
 async def test_bytes_that_are_refused_are_on_rejected(edge: Edge) -> None:
@@ -272,9 +274,9 @@ async def test_bytes_that_are_refused_are_on_rejected(edge: Edge) -> None:
     bad = write_live("E", Id.make(0xB, 1), Id(0, 0), b"")
     await far.write(bad)
     await until(lambda: edge.producer.of("rejected"))
-    [found] = [RejectedRecord.decode(one) for one in edge.producer.of("rejected")]
-    assert (found.code, found.entry) == ("chotki.reference", bad)
-    assert connection.traces in found.detail
+    [rejected] = [RejectedRecord.decode(record) for record in edge.producer.of("rejected")]
+    assert (rejected.code, rejected.entry) == ("chotki.reference", bad)
+    assert connection.traces in rejected.detail
     assert await edge.sessions("chotki.reference")
 
 
@@ -284,7 +286,7 @@ async def test_a_gap_ends_the_connection_that_brought_it_once_the_peers_diff_is_
     peer = Replica(0xA)
     begun = peer.open_session("edge", 0).of("edge")
     await far.write(begun[0])
-    await until(lambda: any(one.session.peer for one in edge.driver.connections.values()))
+    await until(lambda: any(connection.session.peer for connection in edge.driver.connections.values()))
     [connection] = edge.driver.connections.values()
     connection.publisher.gaps.packets({0xB: pro(5)}, 0, 10)
     for second in (0, 100):
@@ -304,10 +306,10 @@ async def test_a_sync_of_another_edge_that_comes_round_is_dropped(edge: Edge) ->
     other = 0xED6F
     edge.shared.source.edges = {other}
     connection, far = await edge.meet(Replica(0xA))
-    before = [one.t for one in connection.session.open_syncs]
+    before = [open_sync.t for open_sync in connection.session.open_syncs]
     for t in (Id.make(other, 3), Id.make(0xE, 3)):
         await far.write(write_handshake(t, 7, write_vector({t.src: t.pro}), bytes(10)))
     await until(lambda: len(connection.session.open_syncs) > len(before))
-    assert [one.t for one in connection.session.open_syncs] == [*before, Id.make(0xE, 3)]
-    [told] = await edge.sessions("chotki.loop")
-    assert str(Id.make(other, 3)) in told.reason
+    assert [open_sync.t for open_sync in connection.session.open_syncs] == [*before, Id.make(0xE, 3)]
+    [session] = await edge.sessions("chotki.loop")
+    assert str(Id.make(other, 3)) in session.reason

@@ -40,26 +40,26 @@ def new_mail(src: int, seq: int, of: int, mail: str, rev: int = 1) -> bytes:
 
 def records(*packets: bytes) -> Records:
     """What an epoch of these packets has."""
-    writes = [write for one in packets for write in read_live(parse(one), one).writes]
+    writes = [write for packet in packets for write in read_live(parse(packet), packet).writes]
     return [(key, FieldRecord(value).encode()) for key, value in writes]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ChotkiStore]:
-    found = ChotkiStore.open(tmp_path, ORIGIN, map_size_bytes=1 << 24, max_size_bytes=1 << 26)
-    yield found
-    found.close()
+    opened_store = ChotkiStore.open(tmp_path, ORIGIN, map_size_bytes=1 << 24, max_size_bytes=1 << 26)
+    yield opened_store
+    opened_store.close()
 
 
 def apply(store: ChotkiStore, *packets: bytes) -> Records:
-    found = records(*packets)
+    written = records(*packets)
     mark = EpochRecord(store.epoch + 1, write_vector({}), (), (), ())
-    store.apply(found, mark, {0: store.epoch + 1})
-    return found
+    store.apply(written, mark, {0: store.epoch + 1})
+    return written
 
 
-def named(found: list) -> list[list[str]]:  # type: ignore[type-arg]
-    return [[str(held.object) for held in one.holders] for one in found]
+def named(conflicts: list) -> list[list[str]]:  # type: ignore[type-arg]
+    return [[str(holder.object) for holder in conflict.holders] for conflict in conflicts]
 
 
 def test_what_the_store_holds_is_looked_through_at_the_start(store: ChotkiStore) -> None:
@@ -91,9 +91,15 @@ def test_a_packet_is_looked_at_before_any_epoch_has_it(store: ChotkiStore) -> No
     watch = UniqueWatch(store, 100)
     watch.scan()
     packets = [class_packet(), person(1, "a"), person(2, "b"), person(3, "a"), new_mail(0xC, 1, 2, "a")]
-    found = [watch.packet(one) for one in packets]
-    assert [named(one) for one in found] == [[], [], [], [["b-1", "b-3"]], [["b-1", "b-3", "b-2"]]]
-    assert [held.writer for held in found[-1][0].holders] == [0xB, 0xB, 0xC]
+    conflicts = [watch.packet(packet) for packet in packets]
+    assert [named(conflict) for conflict in conflicts] == [
+        [],
+        [],
+        [],
+        [["b-1", "b-3"]],
+        [["b-1", "b-3", "b-2"]],
+    ]
+    assert [holder.writer for holder in conflicts[-1][0].holders] == [0xB, 0xB, 0xC]
     # The epoch that has them tells of nothing new.
     assert watch.records(apply(store, *packets[:4])) == []
 

@@ -38,7 +38,7 @@ def filled(path: Path, scenario: DagScenario, order: int) -> DagFolder:
 
 
 def files(path: Path) -> dict[str, bytes]:
-    return {str(one.relative_to(path)): one.read_bytes() for one in path.rglob("*") if one.is_file()}
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -51,10 +51,10 @@ def test_the_same_store_exports_the_same_bytes_and_an_import_is_the_same_store(
     for folder, export in zip(folders, exports, strict=False):
         export_dags(folder, export)
     imported = DagFolder(tmp_path / "imported", create=True)
-    found = import_dags(imported, exports[0])
+    outcome = import_dags(imported, exports[0])
     export_dags(imported, exports[2])
     assert files(exports[0]) == files(exports[1]) == files(exports[2])
-    assert found.refused == []
+    assert outcome.refused == []
     for space in SPACES:
         assert imported.published(space) == folders[0].published(space)
         assert imported.dag_heads(space) == folders[0].dag_heads(space)

@@ -55,27 +55,27 @@ def spool(folder: DagFolder, peer: bytes, *offsets: int) -> None:
 def draw_mixed(seed: int) -> DagScenario:
     """A scenario with nodes that are refused now or later."""
     rng = random.Random(seed)
-    found = draw_scenario(rng)
-    appends = [cid for _, cid, data in found.nodes if b"append" in data]
-    publishes = [cid for _, cid, data in found.nodes if b"publish" in data]
+    scenario = draw_scenario(rng)
+    appends = [cid for _, cid, data in scenario.nodes if b"append" in data]
+    publishes = [cid for _, cid, data in scenario.nodes if b"publish" in data]
     if publishes and appends:
         wrong = [encode_append([], rng.choice(publishes)), encode_join([publishes[0], appends[0]])]
         wrong.append(encode_append([SHARD], wrong[0].cid))
         wrong.append(publish(prior=rng.choice(appends)))
-        found.nodes += [(SPACE, one.cid, one.data) for one in wrong]
+        scenario.nodes += [(SPACE, node.cid, node.data) for node in wrong]
     expired = publish(exp=NOW - 1)
     delegation = ucan(0, 2, {"can": "dag/other", "with": DIDS[0]})
-    found.nodes += [(KEYS[0], expired.cid, expired.data), (SPACE, delegation.cid, delegation.block)]
-    found.nodes.append((SPACE, cid_of(0x71, b"\xa1\x61s\x00"), b"\xa1\x61s\x00"))
-    return found
+    scenario.nodes += [(KEYS[0], expired.cid, expired.data), (SPACE, delegation.cid, delegation.block)]
+    scenario.nodes.append((SPACE, cid_of(0x71, b"\xa1\x61s\x00"), b"\xa1\x61s\x00"))
+    return scenario
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_any_order_of_blocks_says_what_the_models_say(seed: int, folder: DagFolder) -> None:
     rng = random.Random(seed)
     scenario = draw_mixed(seed)
-    items: list[tuple[bool, bytes, Cid, bytes]] = [(True, *one) for one in scenario.nodes]
-    items += [(False, *one) for one in scenario.shards]
+    items: list[tuple[bool, bytes, Cid, bytes]] = [(True, *node) for node in scenario.nodes]
+    items += [(False, *shard) for shard in scenario.shards]
     items = rng.sample(items, rng.randint(len(items) // 2, len(items)))
     machine = PublishMachine()
     for is_node, space, cid, data in items:
@@ -92,11 +92,11 @@ def test_any_order_of_blocks_says_what_the_models_say(seed: int, folder: DagFold
     folder.commit()
     folder = reopened(folder)
     for space in {*SPACES, *KEYS}:
-        found = folder.published(space)
+        published = folder.published(space)
         order = machine.order(space)
-        assert [one.cid for one in found.order] == order.order()
-        assert {one.cid: one.state for one in found.order} == machine.states(space)
-        assert list(found.waiting) == machine.waiting(space)
+        assert [node.cid for node in published.order] == order.order()
+        assert {node.cid: node.state for node in published.order} == machine.states(space)
+        assert list(published.waiting) == machine.waiting(space)
         assert folder.tip(space) == order.tip
     for cid, why in machine.refused.items():
         assert folder.refused_with(cid) == why.code
@@ -134,7 +134,7 @@ def test_blocks_are_read_by_the_index_and_a_dropped_shard_is_as_one_that_never_c
     folder.add_shard(SPACE, SHARD, SHARD_BYTES)
     folder.commit()
     blocks = open_shard(SHARD, SHARD_BYTES).blocks
-    assert {cid: folder.block(cid) for cid in blocks} == {cid: bytes(one) for cid, one in blocks.items()}
+    assert {cid: folder.block(cid) for cid in blocks} == {cid: bytes(block) for cid, block in blocks.items()}
     assert list(folder.shards(SPACE)) == [(SHARD, SIZE)]
     assert folder.drop_shard(SHARD)
     folder.commit()
@@ -151,7 +151,7 @@ def test_a_state_that_was_found_out_is_found_out_anew_once_a_shard_is_gone(folde
 
     def states() -> list[str]:
         folder.commit()
-        return [one.state for one in folder.published(KEYS[0]).order]
+        return [publish.state for publish in folder.published(KEYS[0]).order]
 
     assert states() == ["pending"]
     for dropping in (folder, other):
@@ -279,7 +279,7 @@ def test_a_ucan_is_no_prior_whatever_came_first(folder: DagFolder, is_ucan_first
     above = publish(prior=delegation.cid)
     blocks = [delegation.block, above.data] if is_ucan_first else [above.data, delegation.block]
     outcomes = folder.put_blocks(KEYS[0], blocks, received_at=NOW)
-    assert [one.code for one in outcomes] == [None, None]
+    assert [outcome.code for outcome in outcomes] == [None, None]
     assert folder.published(KEYS[0]).waiting == (above.cid,)
 
 

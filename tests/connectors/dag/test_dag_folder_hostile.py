@@ -28,11 +28,11 @@ def good_blocks() -> list[bytes]:
     """Nodes that build on each other, and UCANs of chains."""
     root = encode_append([])
     others = [encode_append([], root.cid), encode_append([SHARD], root.cid)]
-    join = encode_join([one.cid for one in others])
+    join = encode_join([node.cid for node in others])
     proof = ucan(0, 1, {"can": "dag/*", "with": DIDS[0]}, exp=NOW + 10)
     first = publish(origin=join.cid)
     second = publish(by=1, prior=first.cid, origin=join.cid, prf=[proof.cid])
-    return [root.data, *(one.data for one in others), join.data, proof.block, first.data, second.data]
+    return [root.data, *(node.data for node in others), join.data, proof.block, first.data, second.data]
 
 
 SHARD = draw_scenario(random.Random(3)).shards[0][1]
@@ -73,9 +73,9 @@ def put_in_both(dags: DagFolder, machine: PublishMachine, block: bytes) -> None:
 
 
 def assert_alike(dags: DagFolder, machine: PublishMachine) -> None:
-    found = dags.published(KEYS[0])
-    assert [one.cid for one in found.order] == machine.order(KEYS[0]).order()
-    assert {one.cid: one.state for one in found.order} == machine.states(KEYS[0])
+    published = dags.published(KEYS[0])
+    assert [node.cid for node in published.order] == machine.order(KEYS[0]).order()
+    assert {node.cid: node.state for node in published.order} == machine.states(KEYS[0])
 
 
 def test_hostile_blocks_are_judged_as_the_models_judge_them(tmp_path: Path) -> None:

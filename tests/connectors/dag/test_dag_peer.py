@@ -41,7 +41,7 @@ def filled(folder: DagFolder) -> None:
 async def test_peers_come_to_hold_the_same(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     scenario = draw_scenario(rng)
-    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
+    async with DagPeer.open(tmp_path / "a") as peer, DagPeer.open(tmp_path / "b") as other:
 
         def fill(folder: DagFolder) -> None:
             for space, _, block in scenario.nodes:
@@ -51,12 +51,12 @@ async def test_peers_come_to_hold_the_same(seed: int, tmp_path: Path) -> None:
                 if rng.random() < 0.7:
                     folder.add_shard(space, cid, data)
 
-        await one.work(fill)
+        await peer.work(fill)
         await other.work(fill)
         seen: list[SyncProgress] = []
         async with other.listen(LOCAL) as address:
-            await one.sync(address, scenario.spaces, on_progress=seen.append)
-            again = await one.sync(address, scenario.spaces)
+            await peer.sync(address, scenario.spaces, on_progress=seen.append)
+            again = await peer.sync(address, scenario.spaces)
         assert seen
         assert (again.nodes, again.shards, again.received_bytes, again.sent_bytes) == (0, 0, 0, 0)
         for space in scenario.spaces:
@@ -69,21 +69,21 @@ async def test_peers_come_to_hold_the_same(seed: int, tmp_path: Path) -> None:
                     folder.published(space),
                 ]
 
-            assert await one.work(said) == await other.work(said)
+            assert await peer.work(said) == await other.work(said)
 
 
 async def test_a_shard_is_verified_before_it_is_seen(tmp_path: Path) -> None:
-    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
+    async with DagPeer.open(tmp_path / "a") as peer, DagPeer.open(tmp_path / "b") as other:
         await other.work(filled)
         path = await other.work(lambda folder: folder.shard_path(SHARD))
         assert path is not None
         path.chmod(0o600)
         path.write_bytes(SHARD_BYTES[:-1] + bytes([SHARD_BYTES[-1] ^ 1]))
         async with other.listen(LOCAL) as address:
-            result = await one.sync(address, [SPACE])
+            result = await peer.sync(address, [SPACE])
         assert result.refused == [(SHARD, "dag.hash")]
-        assert not await one.work(lambda folder: folder.has_shard(SHARD))
-        assert await one.work(lambda folder: folder.spooled(other.identity.peer_id, SHARD)) is None
+        assert not await peer.work(lambda folder: folder.has_shard(SHARD))
+        assert await peer.work(lambda folder: folder.spooled(other.identity.peer_id, SHARD)) is None
 
 
 async def test_who_may_do_nothing_gets_and_gives_nothing(tmp_path: Path) -> None:
@@ -95,28 +95,28 @@ async def test_who_may_do_nothing_gets_and_gives_nothing(tmp_path: Path) -> None
 
     folder = DagFolder(tmp_path / "b", create=True)
     async with (
-        DagPeer.open(tmp_path / "a") as one,
+        DagPeer.open(tmp_path / "a") as peer,
         DagPeer.over(folder, access=nothing) as other,
     ):
         mine = encode_append([])
-        await one.work(lambda held: held.put_blocks(SPACE, [mine.data], received_at=NOW))
+        await peer.work(lambda folder: folder.put_blocks(SPACE, [mine.data], received_at=NOW))
         await other.work(filled)
         async with other.listen(LOCAL) as address:
-            result = await one.sync(address, [SPACE])
+            result = await peer.sync(address, [SPACE])
         assert (mine.cid, "dag.not_allowed") in result.refused
         assert (result.nodes, result.shards) == (0, 0)
-        assert await other.work(lambda held: held.node(SPACE, mine.cid)) is None
+        assert await other.work(lambda folder: folder.node(SPACE, mine.cid)) is None
     folder.close()
 
 
 async def test_what_comes_is_offered_to_the_others(tmp_path: Path) -> None:
     async with (
-        DagPeer.open(tmp_path / "a") as one,
+        DagPeer.open(tmp_path / "a") as peer,
         DagPeer.open(tmp_path / "b") as middle,
         DagPeer.open(tmp_path / "c") as other,
         middle.listen(LOCAL) as address,
     ):
-        await one.work(filled)
+        await peer.work(filled)
         kept = asyncio.Event()
 
         def look(progress: SyncProgress) -> None:
@@ -128,7 +128,7 @@ async def test_what_comes_is_offered_to_the_others(tmp_path: Path) -> None:
             await other.follow(address, [SPACE], on_progress=look)
 
         following = asyncio.create_task(follow())
-        await one.sync(address, [SPACE])
+        await peer.sync(address, [SPACE])
         async with while_working():
             await kept.wait()
         following.cancel()
@@ -162,8 +162,8 @@ async def test_a_killed_end_goes_on_within_the_shard_in_flat_memory(tmp_path: Pa
     async with DagPeer.open(tmp_path / "whole") as server:
         await server.work(lambda folder: folder.add_shard(SPACE, shard, data))
         async with server.listen(LOCAL) as address:
-            process, said = await started(tmp_path / "killed", seed, address)
-            while int(await said.readline()) < 5_000_000:
+            process, output = await started(tmp_path / "killed", seed, address)
+            while int(await output.readline()) < 5_000_000:
                 pass
             process.kill()
             await process.wait()
@@ -171,12 +171,12 @@ async def test_a_killed_end_goes_on_within_the_shard_in_flat_memory(tmp_path: Pa
             spooled = folder.spooled(server.identity.peer_id, shard)
             folder.close()
             assert spooled is not None
-            held = sum(length for _, length in spooled[1])
-            assert 4_000_000 < held < len(data)
-            process, said = await started(tmp_path / "killed", seed, address)
-            *_, received, grown = [int(line) async for line in said]
+            spooled_size = sum(length for _, length in spooled[1])
+            assert 4_000_000 < spooled_size < len(data)
+            process, output = await started(tmp_path / "killed", seed, address)
+            *_, received, grown = [int(line) async for line in output]
             assert await process.wait() == 0
-    assert received == len(data) - held
+    assert received == len(data) - spooled_size
     assert grown < 40_000_000
     folder = DagFolder(tmp_path / "killed")
     assert folder.read_shard(shard, 0, len(data)) == data
@@ -186,31 +186,31 @@ async def test_a_killed_end_goes_on_within_the_shard_in_flat_memory(tmp_path: Pa
 async def test_a_delegation_goes_with_its_space_before_anything_leans_on_it(tmp_path: Path) -> None:
     id, writer = KeyPair(SEEDS[0]), KeyPair(SEEDS[1])
     space = id.public_key
-    async with DagPeer.open(tmp_path / "a") as one, DagPeer.open(tmp_path / "b") as other:
+    async with DagPeer.open(tmp_path / "a") as peer, DagPeer.open(tmp_path / "b") as other:
 
         def begin(folder: DagFolder) -> Cid:
             put_own(folder, space, NODE.data, now=NOW)
             return delegate(folder, id, space, did_key(writer.public_key), now=NOW).cid
 
-        token = await one.work(begin)
-        assert await one.work(lambda folder: (folder.dag_heads(space), folder.publish_heads(space))) == (
+        token = await peer.work(begin)
+        assert await peer.work(lambda folder: (folder.dag_heads(space), folder.publish_heads(space))) == (
             [NODE.cid],
             [token],
         )
         async with other.listen(LOCAL) as address:
-            await one.sync(address, [space])
+            await peer.sync(address, [space])
             published = await other.work(lambda folder: publish_link(folder, writer, space, SHARD, now=NOW))
             assert published.in_order
             assert await other.work(lambda folder: folder.publish_heads(space)) == [published.cid]
-            await one.sync(address, [space])
-            assert await one.work(lambda folder: folder.tip(space)) == published.cid
+            await peer.sync(address, [space])
+            assert await peer.work(lambda folder: folder.tip(space)) == published.cid
             # A second one goes to whoever is connected at once.
-            following = asyncio.create_task(one.follow(address, [space]))
+            following = asyncio.create_task(peer.follow(address, [space]))
             another = await other.work(
                 lambda folder: delegate(folder, id, space, did_key(KeyPair(SEEDS[2]).public_key), now=NOW)
             )
             async with while_working():
-                while not await one.work(lambda folder: folder.read_ucan(another.cid)):  # noqa: ASYNC110
+                while not await peer.work(lambda folder: folder.read_ucan(another.cid)):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)

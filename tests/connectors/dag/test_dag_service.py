@@ -36,7 +36,7 @@ async def test_each_block_has_its_outcome_and_says_what_it_waits_for(service: Da
     below = encode_append([])
     above = encode_append([SHARD], below.cid)
     outcomes = await service.receive(SPACE, [above.data, b"\xa0", above.data, below.data], PEER)
-    assert [one.status for one in outcomes] == [
+    assert [outcome.status for outcome in outcomes] == [
         AckStatus.DURABLE,
         AckStatus.REFUSED,
         AckStatus.HAD,
@@ -132,7 +132,7 @@ async def test_what_does_not_concern_an_id_wakes_nobody_who_waits_for_it(service
         versions.append(await seen())
         published = await service.published(KEYS[0])
         assert published.tip is not None and published.tip.cid == second.cid and not published.missing
-        assert len({one for one, _ in versions}) == len(versions)
+        assert len({version for version, _ in versions}) == len(versions)
         assert len({other for _, other in versions}) == 1
 
 

@@ -52,18 +52,18 @@ KEY = log_key(*LOG, YAMF)
 async def records(kafka: KafkaSettings, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:
     """So many records of a topic, once they are there."""
     async with while_working():
-        while len(found := await asyncio.to_thread(read_all, kafka, topic)) < count:
+        while len(rows := await asyncio.to_thread(read_all, kafka, topic)) < count:
             pass
-    return found
+    return rows
 
 
 async def test_what_a_peer_publishes_at_one_edge_arrives_live_at_a_peer_of_another(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     async with (
-        bamboo_edge(tmp_path / "one", kafka) as one,
+        bamboo_edge(tmp_path / "one", kafka) as edge,
         bamboo_edge(tmp_path / "other", kafka, listen=("quic://127.0.0.1:0/yamf",)) as other,
-        peer_at(tmp_path / "writer", address(one), offering(LOG)) as writer,
+        peer_at(tmp_path / "writer", address(edge), offering(LOG)) as writer,
         peer_at(tmp_path / "reader", address(other, "bamboo-p2p/2019-10"), FollowedLog(LOG)) as reader,
     ):
         for number in range(5):
@@ -72,14 +72,14 @@ async def test_what_a_peer_publishes_at_one_edge_arrives_live_at_a_peer_of_anoth
         # Larger than a record: in chunks.
         await writer.publish(AUTHOR, 3, b"x" * 1_300_000)
         await until_held(reader, LOG, 6)
-        found = await records(kafka, "entries", 6)
-        assert [key for key, _ in found] == [KEY] * 6
-        entries = [EntryRecord.decode(value) for _, value in found]
-        assert [one.operation for one in entries] == [*(b"payload %d" % n for n in range(5)), b""]
-        assert {one.schema_id for one in entries} == {""}
+        rows = await records(kafka, "entries", 6)
+        assert [key for key, _ in rows] == [KEY] * 6
+        entries = [EntryRecord.decode(value) for _, value in rows]
+        assert [entry.operation for entry in entries] == [*(b"payload %d" % n for n in range(5)), b""]
+        assert {entry.schema_id for entry in entries} == {""}
         assert len(await records(kafka, "payloads", 3)) == 3
         holdings = [HoldingRecord.decode(value) for _, value in await records(kafka, "holdings", 1)]
-        assert {one.log_key for one in holdings} == {KEY}
+        assert {holding.log_key for holding in holdings} == {KEY}
 
 
 async def test_entries_beyond_a_gap_go_to_fragments_and_join_when_it_is_closed(
@@ -91,27 +91,29 @@ async def test_entries_beyond_a_gap_go_to_fragments_and_join_when_it_is_closed(
         pool = lower_pool(23)
 
         def entries_of(store: FolderStore) -> dict[int, bytes]:
-            found = {number: store.entry(LOG, number) for number in pool}
-            return {number: one.entry_bytes for number, one in found.items() if one is not None}
+            stored = {number: store.entry(LOG, number) for number in pool}
+            return {number: entry.entry_bytes for number, entry in stored.items() if entry is not None}
 
         bytes_of = await writer.read(entries_of)
     async with (
-        bamboo_edge(tmp_path / "one", kafka) as one,
+        bamboo_edge(tmp_path / "one", kafka) as edge,
         bamboo_edge(tmp_path / "other", kafka) as other,
     ):
         async with (
             BambooPeer.open(tmp_path / "sparse", flavour=YAMF) as sparse,
-            sparse.connect(address(one)) as remote,
+            sparse.connect(address(edge)) as remote,
         ):
-            given = [NewEntry(bytes_of[number], b"payload 22" if number == 23 else None) for number in pool]
-            await sparse.add(given)
+            new_entries = [
+                NewEntry(bytes_of[number], b"payload 22" if number == 23 else None) for number in pool
+            ]
+            await sparse.add(new_entries)
             await remote.propose(
                 RequestedRange(
                     *LOG, 23, lower=1, end=23, eagerness=Eagerness.NOTIFY, direction=Direction.PUSH
                 )
             )
             fragments = await records(kafka, "fragments", len(pool) - 1)
-        assert {decode_fragment(*one)[2] for one in fragments} == set(pool) - {1}
+        assert {decode_fragment(*fragment)[2] for fragment in fragments} == set(pool) - {1}
         assert [EntryRecord.decode(value).entry for _, value in await records(kafka, "entries", 1)] == [
             bytes_of[1]
         ]
@@ -119,9 +121,9 @@ async def test_entries_beyond_a_gap_go_to_fragments_and_join_when_it_is_closed(
         interest = FollowedLog(LOG, 23, 23, sparse=True)
         async with peer_at(tmp_path / "reader", address(other), interest) as reader:
             await until_payload(reader, LOG, 23)
-            assert await reader.read(lambda store: all(store.entry(LOG, one) for one in pool))
+            assert await reader.read(lambda store: all(store.entry(LOG, number) for number in pool))
         async with (
-            peer_at(tmp_path / "writer", address(one), offering(LOG)),
+            peer_at(tmp_path / "writer", address(edge), offering(LOG)),
             peer_at(tmp_path / "whole", address(other), FollowedLog(LOG)) as whole,
         ):
             await until_held(whole, LOG, 30)
@@ -172,7 +174,7 @@ async def test_what_an_edge_had_taken_when_it_was_killed_is_produced_when_it_sta
     command = ("connector", "run", "--listen", "none", "--dir", str(home))
     variables = environment(kafka) | {"CULM_CONNECTOR__BAMBOO__LISTEN": f'["{url}"]'}
     whole = CulmProcess("edge", command, variables, tmp_path / "edge.log")
-    held = 0
+    end = 0
     async with (
         bamboo_edge(tmp_path / "other", kafka) as other,
         peer_at(tmp_path / "reader", address(other), FollowedLog(LOG)) as reader,
@@ -194,13 +196,13 @@ async def test_what_an_edge_had_taken_when_it_was_killed_is_produced_when_it_sta
                         break
             assert dead.result() == -signal.SIGKILL, point
             store = FolderStore(home / "bamboo" / "yamf")
-            held = store.end_of_held_entries(LOG, 1) - 1
+            end = store.end_of_held_entries(LOG, 1) - 1
             store.close()
-            assert held > 0
+            assert end > 0
         whole.start()
         try:
             # Nobody brings anything any more.
-            await until_held(reader, LOG, held, payloads=False)
+            await until_held(reader, LOG, end, payloads=False)
         finally:
             whole.stop()
 
@@ -212,10 +214,10 @@ async def test_a_broker_that_is_away_stops_the_peer_and_not_the_edge(
     try:
         kafka = topics(await asyncio.to_thread(stack.up, quick_start=True), topic_prefix)
         async with (
-            bamboo_edge(tmp_path / "one", kafka, max_waiting_bytes=65_536) as one,
+            bamboo_edge(tmp_path / "one", kafka, max_waiting_bytes=65_536) as edge,
             bamboo_edge(tmp_path / "other", kafka) as other,
-            peer_at(tmp_path / "writer", address(one), offering(LOG)) as writer,
-            peer_at(tmp_path / "near", address(one), FollowedLog(LOG)) as near,
+            peer_at(tmp_path / "writer", address(edge), offering(LOG)) as writer,
+            peer_at(tmp_path / "near", address(edge), FollowedLog(LOG)) as near,
             peer_at(tmp_path / "reader", address(other), FollowedLog(LOG)) as reader,
         ):
             await writer.publish(AUTHOR, 3, b"before")
@@ -223,7 +225,7 @@ async def test_a_broker_that_is_away_stops_the_peer_and_not_the_edge(
             await asyncio.to_thread(stack.kill)
             for number in range(40):
                 await writer.publish(AUTHOR, 3, bytes([number]) * 60_000)
-            metrics = one.protocols["bamboo_p2p"].measured
+            metrics = edge.protocols["bamboo_p2p"].measured
             await until(lambda: metrics().staged_bytes > 65_536)
             # Peers of the same edge have what came, and the rest is with the writer.
             await until_held(near, LOG, 2)
@@ -249,9 +251,9 @@ async def edge(tmp_path: Path, kafka: KafkaSettings) -> AsyncIterator[Edge]:
 async def rejected(kafka: KafkaSettings) -> RejectedRecord:
     """The first record there, once it is."""
     async with while_working():
-        while not (found := await asyncio.to_thread(read_all, kafka, "rejected")):
+        while not (rows := await asyncio.to_thread(read_all, kafka, "rejected")):
             pass
-    value = found[0][1]
+    value = rows[0][1]
     assert value is not None
     return RejectedRecord.decode(value)
 
@@ -274,19 +276,19 @@ async def test_what_is_forged_is_told_with_who_brought_it(
     async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
         await channels.write(CONTROL, open_proposal(0, AUTHOR))
         await channels.write(DATA, forged())
-        found = await rejected(kafka)
-    assert (found.code, found.brought_by) == (DataInvalid.code, STRANGER.public_key)
+        record = await rejected(kafka)
+    assert (record.code, record.brought_by) == (DataInvalid.code, STRANGER.public_key)
 
 
 async def test_bogus_evidence_is_told_with_who_brought_it_and_what(edge: Edge, kafka: KafkaSettings) -> None:
-    one, other = (sign_entry(AUTHOR, log_id, 1, b"sound", flavour=YAMF) for log_id in (0, 1))
+    first, other = (sign_entry(AUTHOR, log_id, 1, b"sound", flavour=YAMF) for log_id in (0, 1))
     url = address(edge, _QUIC)
     async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
-        bogus = encode_control(Cancel(0, CancelCode.FORKED, entries=(one, other)))
+        bogus = encode_control(Cancel(0, CancelCode.FORKED, entries=(first, other)))
         await channels.write(CONTROL, open_proposal(0, AUTHOR) + bogus)
-        found = await rejected(kafka)
-    assert (found.code, found.brought_by) == (EvidenceBogus.code, STRANGER.public_key)
-    assert (found.first, found.entry) == (one, other)
+        record = await rejected(kafka)
+    assert (record.code, record.brought_by) == (EvidenceBogus.code, STRANGER.public_key)
+    assert (record.first, record.entry) == (first, other)
 
 
 async def test_what_was_verified_before_a_forgery_is_in_kafka(
@@ -300,19 +302,19 @@ async def test_what_was_verified_before_a_forgery_is_in_kafka(
             assert (await rejected(kafka)).brought_by == STRANGER.public_key
         await until_held(reader, FIRST_LOG, 1)
     async with while_working():
-        while not (found := await asyncio.to_thread(read_all, kafka, "entries")):
+        while not (rows := await asyncio.to_thread(read_all, kafka, "entries")):
             pass
-    assert [EntryRecord.decode(value).operation for _, value in found] == [b"sound"]
+    assert [EntryRecord.decode(value).operation for _, value in rows] == [b"sound"]
 
 
 async def test_a_fork_is_told_with_its_proof(tmp_path: Path, edge: Edge, kafka: KafkaSettings) -> None:
     url = address(edge, _QUIC)
-    async with peer_at(tmp_path / "one", url, offering(FIRST_LOG)) as one:
-        first = await one.publish(AUTHOR, 0, b"one branch")
+    async with peer_at(tmp_path / "one", url, offering(FIRST_LOG)) as peer:
+        first = await peer.publish(AUTHOR, 0, b"one branch")
         async with peer_at(tmp_path / "reader", url, FollowedLog(FIRST_LOG)) as reader:
             await until_held(reader, FIRST_LOG, 1)
         async with peer_at(tmp_path / "other", url, offering(FIRST_LOG)) as other:
             second = await other.publish(AUTHOR, 0, b"the other")
-            found = await rejected(kafka)
-    assert found.code == "bamboo.fork"
-    assert {found.first, found.entry} == {first.entry_bytes, second.entry_bytes}
+            record = await rejected(kafka)
+    assert record.code == "bamboo.fork"
+    assert {record.first, record.entry} == {first.entry_bytes, second.entry_bytes}

@@ -88,12 +88,12 @@ async def test_of_a_principal_no_more_is_taken_than_its_quota_and_others_bring_o
 
 def data_of(first: int, last: int) -> bytes:
     """Entries without payloads, as whoever sends them whole says them."""
-    said = encode_data(Switch(0))
-    for given in make_log(20, payload=lambda _: b"", log_id=0)[first - 1 : last]:
-        entry = decode_entry(given.entry_bytes, YAMF)
-        held = HeldEntry(entry, given.entry_bytes, YAMF.hash(given.entry_bytes))
-        said += encode_metadata(held, with_backlink=False) + encode_data(RawPayload(0))
-    return said
+    stream = encode_data(Switch(0))
+    for log_entry in make_log(20, payload=lambda _: b"", log_id=0)[first - 1 : last]:
+        entry = decode_entry(log_entry.entry_bytes, YAMF)
+        held_entry = HeldEntry(entry, log_entry.entry_bytes, YAMF.hash(log_entry.entry_bytes))
+        stream += encode_metadata(held_entry, with_backlink=False) + encode_data(RawPayload(0))
+    return stream
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
@@ -166,16 +166,16 @@ async def test_evidence_that_proves_nothing_ends_the_connection_and_stands_on_re
         meet = be_called_and_break if made.is_proactive else call_and_break
         identity = Identity.from_private_key(STRANGER.private_key)
         error, reason = await meet(made, edge.flavour.peer, Url(scheme, "127.0.0.1", 0), identity)
-        found = await rejected(edge)
+        record = await rejected(edge)
         assert await edge.flavour.peer.read(lambda store: store.fork_proof(LOG)) is None
     assert isinstance(error, EvidenceBogus)
     if scheme == "quic":
         assert reason is not None and (reason.code, reason.text) == (0x0D, EvidenceBogus.code)
-        assert found.brought_by == STRANGER.public_key
+        assert record.brought_by == STRANGER.public_key
     else:
-        assert found.brought_by == peer_id("address:127.0.0.1")
-    said = tuple(one for one in (found.first, found.entry) if one is not None)
-    assert (found.code, said) == (EvidenceBogus.code, evidence)
+        assert record.brought_by == peer_id("address:127.0.0.1")
+    evidence_kept = tuple(entry for entry in (record.first, record.entry) if entry is not None)
+    assert (record.code, evidence_kept) == (EvidenceBogus.code, evidence)
 
 
 async def answers_to(reader: BambooPeer, url: Url) -> CancelCode:
@@ -200,9 +200,9 @@ async def test_a_real_proof_is_kept_told_on_rejected_and_given_to_whoever_asks(t
         address = (url.host, url.port)
         async with hostile_channels(address, private_key=STRANGER.private_key) as channels:
             await channels.write(CONTROL, encode_control(proposal()) + encode_control(PROOF))
-            found = await rejected(edge)
-        assert (found.code, found.brought_by) == (ForkError.code, STRANGER.public_key)
-        assert (found.first, found.entry) == PROOF.entries
+            record = await rejected(edge)
+        assert (record.code, record.brought_by) == (ForkError.code, STRANGER.public_key)
+        assert (record.first, record.entry) == PROOF.entries
         assert await edge.flavour.peer.read(lambda store: store.fork_proof(LOG)) == PROOF.entries
         assert await answers_to(reader, url) is CancelCode.FORKED
         # The proof came with it, and is kept there in turn.
@@ -231,11 +231,11 @@ async def test_what_an_edge_is_told_with_133_is_kept_with_its_own_entry_as_the_p
         # Of the pool of entry 13 that one alone is lacking here: the hash of entry 4 is expected.
         async with edge.flavour.peer.connect(bound) as remote:
             await edge.flavour.peer.ask(remote, FollowedLog(LOG))
-            found = await rejected(edge)
+            record = await rejected(edge)
         theirs = await source.read(lambda store: store.entry(LOG, 4))
         assert theirs is not None
         proof = (ENTRIES[3].entry_bytes, theirs.entry_bytes)
-        assert (found.code, found.brought_by) == (ForkError.code, STRANGER.public_key)
-        assert (found.first, found.entry, found.seq_num) == (*proof, 4)
+        assert (record.code, record.brought_by) == (ForkError.code, STRANGER.public_key)
+        assert (record.first, record.entry, record.seq_num) == (*proof, 4)
         assert await answers_to(reader, url) is CancelCode.FORKED
         assert await reader.read(lambda store: store.fork_proof(LOG)) == proof

@@ -79,11 +79,11 @@ def policy(tmp_path: Path) -> Path:
 
 def record_of(store: FolderStore, seq_num: int) -> ProducerRecord:
     """What the job `logs` says of an entry."""
-    held = store.entry(LOG, seq_num)
-    assert held is not None
-    payload = store.read_payload(LOG, seq_num, 0, held.entry.payload_size)
+    entry = store.entry(LOG, seq_num)
+    assert entry is not None
+    payload = store.read_payload(LOG, seq_num, 0, entry.entry.payload_size)
     return ProducerRecord(
-        key=KEY, value=LogRecord(seq_num, held.entry_bytes, payload, held.hash, "").encode()
+        key=KEY, value=LogRecord(seq_num, entry.entry_bytes, payload, entry.hash, "").encode()
     )
 
 
@@ -113,18 +113,18 @@ async def test_what_was_dropped_is_said_so_and_comes_back_by_no_topic_and_no_pee
         async with peer_at(tmp_path / "writer", url, offering(LOG)):
             await until_dropped(4)
         async with BambooPeer.open(tmp_path / "reader", flavour=YAMF) as reader:
-            told: list[tuple[str, int]] = []
+            dropped: list[tuple[str, int]] = []
 
             def listen(remote: RemotePeer, event: BambooP2pEvent) -> None:
                 if isinstance(event, PayloadSkipped | PayloadVerified):
-                    told.append((event.kind, event.seq_num))
+                    dropped.append((event.kind, event.seq_num))
 
             reader.listeners.append(listen)
             await reader.follow(FollowedLog(LOG))
             async with reader.connect(url):
-                await until(lambda: len(told) == 6)
+                await until(lambda: len(dropped) == 6)
             assert await reader.read(lambda store: store.entries(LOG).covers(1, 7))
-        assert told == [*(("skipped", number) for number in range(1, 5)), ("payload", 5), ("payload", 6)]
+        assert dropped == [*(("skipped", number) for number in range(1, 5)), ("payload", 5), ("payload", 6)]
         # Nothing was taken again, and dropped a second time.
         assert (edge.metrics.payloads_dropped, edge.metrics.payload_bytes_dropped) == (4, 400)
 
@@ -170,12 +170,15 @@ async def test_a_peer_that_says_it_lacks_a_payload_is_not_known_to_hold_it(tmp_p
         edge.flavour.peer.listen(HERE) as url,
         peer_at(tmp_path / "writer", url, offering(LOG)),
     ):
-        found: list[HoldingRecord] = []
-        while not any(one.payloads_dropped for one in found):
-            found = [HoldingRecord.decode(one) for one in await edge.topics.until("holdings", len(found) + 1)]
-    (said,) = [one.payloads_dropped for one in found if one.payloads_dropped]
-    assert [tuple(run) for run in said] == [(2, 3)]
-    assert all((2, 3) not in one.payloads for one in found)
+        holdings: list[HoldingRecord] = []
+        while not any(holding.payloads_dropped for holding in holdings):
+            holdings = [
+                HoldingRecord.decode(holding)
+                for holding in await edge.topics.until("holdings", len(holdings) + 1)
+            ]
+    (runs,) = [holding.payloads_dropped for holding in holdings if holding.payloads_dropped]
+    assert [tuple(run) for run in runs] == [(2, 3)]
+    assert all((2, 3) not in holding.payloads for holding in holdings)
 
 
 def test_the_settings_hold_where_the_file_is_silent(tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ max_size = {LIMIT}
 
 def folder_of(edge: Edge) -> BambooPeer:
     """The peer that an edge is to those that it speaks with."""
-    found = edge.protocols["bamboo_p2p"]
-    assert isinstance(found, BambooProtocol)
-    return found.flavours["yamf"].peer
+    protocol = edge.protocols["bamboo_p2p"]
+    assert isinstance(protocol, BambooProtocol)
+    return protocol.flavours["yamf"].peer
 
 
 async def until_it_holds(peer: BambooPeer, holds: Callable[[FolderStore], bool]) -> None:
@@ -105,15 +105,15 @@ async def sources(
 ) -> AsyncIterator[dict[BambooPeer, Url]]:
     """Peers that hold these logs and wait to be called."""
     async with AsyncExitStack() as stack:
-        found = {}
+        urls = {}
         for name in names:
             write(tmp_path / name, *logs)
             identity = Identity.from_private_key(SOURCE.private_key if name == "source" else os.urandom(32))
             peer = await stack.enter_async_context(
                 BambooPeer.open(tmp_path / name, flavour=YAMF, identity=identity)
             )
-            found[peer] = await stack.enter_async_context(peer.listen(HERE))
-        yield found
+            urls[peer] = await stack.enter_async_context(peer.listen(HERE))
+        yield urls
 
 
 async def test_an_edge_asks_by_its_follow_list_and_serves_by_its_rules(
@@ -122,8 +122,8 @@ async def test_an_edge_asks_by_its_follow_list_and_serves_by_its_rules(
     policy = tmp_path / "policy.toml"
     policy.write_text(RULES)
     logs = (WHOLE, SPARSE, NOTIFIED, SMALL, SECRET)
-    async with sources(tmp_path, "source", logs=logs) as found:
-        (url,) = found.values()
+    async with sources(tmp_path, "source", logs=logs) as urls:
+        (url,) = urls.values()
         connect = (f"{url}/yamf",)
         async with bamboo_edge(tmp_path / "edge", kafka, policy=policy, connect=connect) as edge:
             peer = folder_of(edge)
@@ -172,8 +172,8 @@ async def test_another_source_takes_over_from_one_that_stands_still(
 ) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text(f'[[default.follow]]\nlogs = ["{KEY}/0"]\n')
-    async with sources(tmp_path, "first", "second", logs=(WHOLE,)) as found:
-        first, _ = found
+    async with sources(tmp_path, "first", "second", logs=(WHOLE,)) as urls:
+        first, _ = urls
         release, standing = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -183,7 +183,7 @@ async def test_another_source_takes_over_from_one_that_stands_still(
 
         held_up = asyncio.create_task(first.work(stand_still))
         await standing.wait()
-        connect = tuple(f"{url}/yamf" for url in found.values())
+        connect = tuple(f"{url}/yamf" for url in urls.values())
         try:
             async with bamboo_edge(
                 tmp_path / "edge", kafka, policy=policy, connect=connect, progress_timeout_s=0.5

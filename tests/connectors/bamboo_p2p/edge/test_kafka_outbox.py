@@ -60,18 +60,18 @@ class OutboxedFolder:
         )
 
     def bring(self, seq_num: int, *, payload: bool = True) -> None:
-        held = self.source.entry(OUTBOXED, seq_num)
-        assert held is not None
-        self.store.put_entry(OUTBOXED, held)
+        entry = self.source.entry(OUTBOXED, seq_num)
+        assert entry is not None
+        self.store.put_entry(OUTBOXED, entry)
         if payload:
             self.bring_payload(seq_num)
         else:
             self.outbox.received(OUTBOXED, seq_num, PEER)
 
     def bring_payload(self, seq_num: int) -> None:
-        held = self.source.entry(OUTBOXED, seq_num)
-        assert held is not None
-        size = held.entry.payload_size
+        entry = self.source.entry(OUTBOXED, seq_num)
+        assert entry is not None
+        size = entry.entry.payload_size
         self.store.put_unverified(OUTBOXED, seq_num, 0, self.source.read_payload(OUTBOXED, seq_num, 0, size))
         assert self.store.verify_payload(OUTBOXED, seq_num)
         self.outbox.received(OUTBOXED, seq_num, PEER)
@@ -82,16 +82,16 @@ class OutboxedFolder:
         fragments = 0
         payloads: list[int] = []
         while due := self.outbox.take():
-            numbers = {one.entry_bytes: one.entry.seq_num for one in self.held()}
+            numbers = {entry.entry_bytes: entry.entry.seq_num for entry in self.held()}
             records = [EntryRecord.decode(record["value"]) for record in due.entries]
-            entries += [(numbers[one.entry], one.operation) for one in records]
+            entries += [(numbers[record.entry], record.operation) for record in records]
             fragments += len(due.fragments)
             payloads += [seq_num for _, _, seq_num, _ in due.payloads]
             self.outbox.acknowledged(due)
         return entries, fragments, payloads
 
     def held(self) -> list[HeldEntry]:
-        return [one for number in range(1, 21) if (one := self.store.entry(OUTBOXED, number)) is not None]
+        return [entry for number in range(1, 21) if (entry := self.store.entry(OUTBOXED, number)) is not None]
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def test_a_gap_that_a_topic_closes_is_closed(folder: OutboxedFolder) -> None:
     folder.bring(3)
     assert folder.due() == ([], 1, [3])
     for number in (1, 2):
-        held = folder.source.entry(OUTBOXED, number)
-        assert held is not None
-        folder.store.put_entry(OUTBOXED, held)
+        entry = folder.source.entry(OUTBOXED, number)
+        assert entry is not None
+        folder.store.put_entry(OUTBOXED, entry)
         folder.outbox.seen(OUTBOXED, number, is_gap_free=False)
     assert folder.due() == ([(3, b"payload")], 0, [])
 
@@ -172,11 +172,11 @@ def test_a_log_whose_first_payload_is_not_held_is_in_fragments_until_it_is(tmp_p
 
 def test_payloads_and_entries_of_topics_find_each_other_in_any_order(folder: OutboxedFolder) -> None:
     awaited = AwaitedPayloads(folder.store, folder.tables, ExpectedPayloads(), max_bytes=100)
-    held = folder.source.entry(OUTBOXED, 1)
-    assert held is not None
-    assert awaited.chunk(held.entry.payload_hash, 0, b"payload") == []
-    folder.store.put_entry(OUTBOXED, held)
-    assert awaited.entry(OUTBOXED, held) and folder.store.has_payload(OUTBOXED, 1)
+    entry = folder.source.entry(OUTBOXED, 1)
+    assert entry is not None
+    assert awaited.chunk(entry.entry.payload_hash, 0, b"payload") == []
+    folder.store.put_entry(OUTBOXED, entry)
+    assert awaited.entry(OUTBOXED, entry) and folder.store.has_payload(OUTBOXED, 1)
     second = folder.source.entry(OUTBOXED, 2)
     assert second is not None
     folder.store.put_entry(OUTBOXED, second)

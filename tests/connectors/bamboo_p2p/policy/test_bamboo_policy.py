@@ -83,7 +83,10 @@ def test_what_a_peers_table_leaves_out_is_as_in_the_default(tmp_path: Path) -> N
     assert rule.may_read(LOG) and not rule.may_read(OTHER) and rule.may_write(OTHER) and rule.max_size == 100
     assert not policy.rule_for("address:127.0.0.1").may_write(LOG)
     interests = rule.interests([LOG, OTHER])
-    assert [(one.log[1], one.end, one.sparse) for one in interests] == [(7, 99, True), (1, 99, True)]
+    assert [(interest.log[1], interest.end, interest.sparse) for interest in interests] == [
+        (7, 99, True),
+        (1, 99, True),
+    ]
     assert policy.retention.max_bytes == 5
 
 
@@ -100,8 +103,8 @@ def test_what_a_peers_table_leaves_out_is_as_in_the_default(tmp_path: Path) -> N
         ("= 1", "TOML|cannot be read"),
     ],
 )
-def test_a_rule_that_is_none_is_named_by_its_place(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(PolicyError, match=said):
+def test_a_rule_that_is_none_is_named_by_its_place(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
         read_policy(written(tmp_path, text))
 
 
@@ -146,9 +149,14 @@ def test_a_full_author_is_refused_for_good_and_a_full_peer_for_now() -> None:
 
 def test_sizes_eagerness_and_mandatory_payloads_stand_in_the_confirmation() -> None:
     rule = PeerRule(min_size=2, max_size=50, threshold=10, mandatory=True)
-    said = answer(rule, LOG, KNOWN, largest=40)
-    assert (said.min_size, said.max_size, said.threshold, said.may_skip) == (2, 40, 10, False)
-    assert said.eagerness is Eagerness.THRESHOLD
+    confirmation = answer(rule, LOG, KNOWN, largest=40)
+    assert (confirmation.min_size, confirmation.max_size, confirmation.threshold, confirmation.may_skip) == (
+        2,
+        40,
+        10,
+        False,
+    )
+    assert confirmation.eagerness is Eagerness.THRESHOLD
     assert answer(PeerRule(take="notify"), LOG, KNOWN).eagerness is Eagerness.NOTIFY
 
 
@@ -191,8 +199,8 @@ def test_retention_leaves_logs_alone_that_it_is_not_about(tmp_path: Path) -> Non
 
 
 def test_a_policy_without_rules_lets_everybody_read_and_write() -> None:
-    said = answer(FolderPolicy().rule_for("address:127.0.0.1"), LOG, UNKNOWN)
-    assert (said.answer, said.direction) == (PolicyAnswer.CONFIRM, Direction.BOTH)
+    confirmation = answer(FolderPolicy().rule_for("address:127.0.0.1"), LOG, UNKNOWN)
+    assert (confirmation.answer, confirmation.direction) == (PolicyAnswer.CONFIRM, Direction.BOTH)
 
 
 TIMEOUT_S = 10.0

@@ -48,10 +48,10 @@ async def test_what_is_brought_to_one_connector_is_had_from_another_one_that_sta
 ) -> None:
     async with DagPeer.open(tmp_path / "writer") as writer:
         await writer.work(filled)
-        async with dag_connector(tmp_path / "one", kafka) as one:
-            progress = await writer.sync(dag_address(one), [SPACE])
+        async with dag_connector(tmp_path / "one", kafka) as edge:
+            progress = await writer.sync(dag_address(edge), [SPACE])
             assert progress.acknowledged == 3
-        said = await writer.work(lambda folder: folder.published(SPACE))
+        published = await writer.work(lambda folder: folder.published(SPACE))
     async with (
         dag_connector(
             tmp_path / "other", kafka, http=DagHttpSettings(append="anyone", read="anyone")
@@ -59,7 +59,7 @@ async def test_what_is_brought_to_one_connector_is_had_from_another_one_that_sta
         DagPeer.open(tmp_path / "reader") as reader,
     ):
         await reader.sync(dag_address(other), [SPACE])
-        assert await reader.work(lambda folder: folder.published(SPACE)) == said
+        assert await reader.work(lambda folder: folder.published(SPACE)) == published
         assert await reader.work(lambda folder: folder.read_shard(SHARD, 0, len(BYTES))) == BYTES
         dag = other.protocols["dag"]
         assert isinstance(dag, DagProtocol)
@@ -75,8 +75,8 @@ async def test_a_connector_of_other_verdict_settings_does_not_start(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     async with dag_connector(tmp_path / "one", kafka):
-        found = read_verdict(kafka)
-        assert found is not None and found.policy == "bound"
+        rules = read_verdict(kafka)
+        assert rules is not None and rules.policy == "bound"
     with pytest.raises(RulesDiffer, match="policy"):
         async with dag_connector(tmp_path / "other", kafka, policy="bearer"):
             pass
@@ -86,8 +86,8 @@ async def test_what_an_operator_drops_is_gone_from_connectors_and_refused(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     door = DagHttpSettings(append="anyone", read="anyone")
-    async with dag_connector(tmp_path / "one", kafka, http=door) as one:
-        dag = one.protocols["dag"]
+    async with dag_connector(tmp_path / "one", kafka, http=door) as edge:
+        dag = edge.protocols["dag"]
         assert isinstance(dag, DagProtocol)
         await until(lambda: dag.http_url)
         async with httpx.AsyncClient(base_url=str(dag.http_url)) as client:

@@ -40,9 +40,9 @@ LOCAL = ("127.0.0.1", 0)
 @contextlib.asynccontextmanager
 async def quic_door(edge: EdgeParts, access: Path | None = None, **settings: Any) -> AsyncIterator[Address]:
     """The door of an edge, open."""
-    given = DagEdgeSettings(**settings)
-    rules = EdgeAccess(AccessWatch(access, ["spaces"], 1.0), given)
-    door = DagQuicDoor(edge.service, given, rules, DagMetrics())
+    edge_settings = DagEdgeSettings(**settings)
+    rules = EdgeAccess(AccessWatch(access, ["spaces"], 1.0), edge_settings)
+    door = DagQuicDoor(edge.service, edge_settings, rules, DagMetrics())
     identity = Identity.from_private_key(bytes(range(32)))
     async with serve(LOCAL, identity, TransportSettings(), door.serve, alpn=ALPN) as listener:
         yield listener.address
@@ -78,13 +78,13 @@ async def test_a_peer_brings_to_one_edge_what_a_peer_of_another_edge_gets(tmp_pa
     topics = ListedTopics()
     async with (
         DagPeer.open(tmp_path / "writer") as writer,
-        edge_parts(tmp_path / "one", topics) as one,
-        quic_door(one) as address,
+        edge_parts(tmp_path / "one", topics) as edge,
+        quic_door(edge) as address,
     ):
         await writer.work(filled)
         progress = await writer.sync(address, [SPACE])
         # All of it was acknowledged, or is on its way to Kafka and was not.
-        await one.service.until_idle()
+        await edge.service.until_idle()
         again = await writer.sync(address, [SPACE])
         assert (again.sent_bytes, progress.sent_bytes) == (0, len(BYTES))
     async with (
@@ -114,7 +114,7 @@ async def test_nothing_is_acknowledged_that_kafka_has_not(tmp_path: Path) -> Non
         edge.topics.answers.set()
         progress = await syncing
         assert progress.acknowledged == 3
-        assert {name: len(found) for name, found in edge.topics.topics.items()} == {
+        assert {name: len(records) for name, records in edge.topics.topics.items()} == {
             "dag.nodes": 1,
             "dag.publishes": 1,
             "dag.shards": CHUNKS,

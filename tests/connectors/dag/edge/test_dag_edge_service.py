@@ -70,11 +70,11 @@ async def test_nothing_is_had_before_kafka_has_it(tmp_path: Path) -> None:
         await edge.service.work(lambda _: None)
         assert not first.done() and not again.done()
         topics.answers.set()
-        assert [one.status for one in await first] == [AckStatus.DURABLE]
-        assert [one.status for one in await again] == [AckStatus.HAD]
+        assert [outcome.status for outcome in await first] == [AckStatus.DURABLE]
+        assert [outcome.status for outcome in await again] == [AckStatus.HAD]
     (record,) = topics.records("dag.nodes")
-    space, cid, found = decode_node_record(record["key"], record["value"])
-    assert (space, cid, found.data, found.peer) == (SPACE, NODE.cid, NODE.data, PEER)
+    space, cid, node = decode_node_record(record["key"], record["value"])
+    assert (space, cid, node.data, node.peer) == (SPACE, NODE.cid, NODE.data, PEER)
 
 
 async def test_whoever_floods_the_folder_with_work_delays_others_by_a_step(tmp_path: Path) -> None:
@@ -120,12 +120,19 @@ async def test_a_publish_is_told_with_each_receipt_until_it_is_in_the_order(tmp_
     async with edge_parts(tmp_path, topics) as edge:
         token = ucan(1, 0, {"can": "dag/append", "with": "did:key:x"})
         outcomes = await edge.service.receive(None, [leaf.data, token.block], PEER)
-        assert [one.status for one in outcomes] == [AckStatus.DURABLE] * 2
+        assert [outcome.status for outcome in outcomes] == [AckStatus.DURABLE] * 2
         assert outcomes[0].in_order
-        assert [one.status for one in await edge.service.receive(None, [leaf.data], PEER)] == [AckStatus.HAD]
+        assert [outcome.status for outcome in await edge.service.receive(None, [leaf.data], PEER)] == [
+            AckStatus.HAD
+        ]
     (record,) = topics.records("dag.publishes")
-    id, found = decode_publish_record(record["key"], record["value"])
-    assert (id, found.cid, found.prior, found.received_at) == (KEYS[0], leaf.cid, None, NOW)
+    id, publish_record = decode_publish_record(record["key"], record["value"])
+    assert (id, publish_record.cid, publish_record.prior, publish_record.received_at) == (
+        KEYS[0],
+        leaf.cid,
+        None,
+        NOW,
+    )
     (record,) = topics.records("dag.nodes")
     assert decode_node_record(record["key"], record["value"])[0] == KEYS[0]
 
@@ -135,22 +142,22 @@ async def test_a_shard_is_had_when_all_of_it_is_in_its_topic(tmp_path: Path) -> 
     async with edge_parts(tmp_path, topics) as edge:
         assert (await bring_shard(edge)).status is AckStatus.DURABLE
         assert (await bring_shard(edge, SEEDS[1])).status is AckStatus.HAD
-    chunks = [decode_shard_chunk(one["key"], one["value"]) for one in topics.records("dag.shards")]
-    assert b"".join(bytes(one.data) for _, _, one in sorted(chunks, key=lambda one: one[1])) == BYTES
-    assert {(shard, one.space, one.peer) for shard, _, one in chunks} == {(SHARD, SPACE, PEER)}
+    chunks = [decode_shard_chunk(record["key"], record["value"]) for record in topics.records("dag.shards")]
+    assert b"".join(bytes(chunk.data) for _, _, chunk in sorted(chunks, key=lambda chunk: chunk[1])) == BYTES
+    assert {(shard, chunk.space, chunk.peer) for shard, _, chunk in chunks} == {(SHARD, SPACE, PEER)}
 
 
 async def test_what_one_edge_has_published_another_one_offers(tmp_path: Path) -> None:
     topics = ListedTopics()
-    async with edge_parts(tmp_path / "one", topics) as one:
-        await bring_shard(one)
-        await one.service.receive(SPACE, [NODE.data], PEER)
-        await one.service.receive(None, [publish(link=SHARD, origin=NODE.cid).data], PEER)
-        said = await one.service.published(KEYS[0])
-        await one.follow()
+    async with edge_parts(tmp_path / "one", topics) as edge:
+        await bring_shard(edge)
+        await edge.service.receive(SPACE, [NODE.data], PEER)
+        await edge.service.receive(None, [publish(link=SHARD, origin=NODE.cid).data], PEER)
+        published = await edge.service.published(KEYS[0])
+        await edge.follow()
     async with edge_parts(tmp_path / "other", topics) as other:
         await other.follow()
-        assert await other.service.published(KEYS[0]) == said
+        assert await other.service.published(KEYS[0]) == published
         assert await other.service.read_shard(SHARD, 0, SIZE) == BYTES
         assert not other.folder.waiting
         assert await other.service.belongs(SPACE, SHARD)
@@ -197,7 +204,7 @@ async def test_what_is_blocked_is_refused_and_what_is_dropped_is_as_if_it_never_
             ProducerRecord(key=SPACE, value=blocked),
         ]
         topics.topics["dag.shards"] = [
-            ProducerRecord(key=one["key"], value=None) for one in topics.records("dag.shards")
+            ProducerRecord(key=record["key"], value=None) for record in topics.records("dag.shards")
         ]
         await edge.follow("dag.blocked", "dag.shards")
         assert await edge.service.shard_size(SHARD) is None
@@ -239,7 +246,11 @@ async def test_a_space_of_which_too_much_waits_takes_what_is_waited_for(tmp_path
         roots = [encode_append([cid_of(CAR, bytes([number]))]) for number in range(3)]
         waiting = [encode_append([], root.cid).data for root in roots]
         outcomes = await edge.service.receive(SPACE, waiting, PEER)
-        assert [one.status for one in outcomes] == [AckStatus.DURABLE, AckStatus.DURABLE, AckStatus.LATER]
+        assert [outcome.status for outcome in outcomes] == [
+            AckStatus.DURABLE,
+            AckStatus.DURABLE,
+            AckStatus.LATER,
+        ]
         assert outcomes[-1].code == "dag.waiting_full"
         # What they wait for, and what waits for nothing, is taken; and then there is room.
         (outcome,) = await edge.service.receive(SPACE, [roots[0].data], PEER)
@@ -260,8 +271,8 @@ async def test_a_publish_of_no_form_that_comes_by_http_is_told_too(tmp_path: Pat
             assert (await client.post("/publishes", content=block)).status_code == 422
         await edge.sender.send()
         assert await edge.service.work(lambda folder: folder.read_ucan(token.cid)) is None
-    (told,) = topics.records("rejected")
-    assert told["key"] == cid_of(RAW, b"\xff").raw
+    (rejected,) = topics.records("rejected")
+    assert rejected["key"] == cid_of(RAW, b"\xff").raw
 
 
 NAMES = ("one", "two", "three")
@@ -269,15 +280,15 @@ NAMES = ("one", "two", "three")
 
 def _pieces(rng: random.Random, scenario: DagScenario) -> list[tuple[str, tuple[Any, ...]]]:
     """What is brought, in any order, some of it more than once."""
-    found: list[tuple[str, tuple[Any, ...]]] = [("node", one) for one in scenario.nodes]
-    found += [("shard", one) for one in scenario.shards]
-    found += rng.choices(found, k=len(found) // 3)
-    rng.shuffle(found)
-    return found
+    pieces: list[tuple[str, tuple[Any, ...]]] = [("node", node) for node in scenario.nodes]
+    pieces += [("shard", shard) for shard in scenario.shards]
+    pieces += rng.choices(pieces, k=len(pieces) // 3)
+    rng.shuffle(pieces)
+    return pieces
 
 
-async def _bring(edge: EdgeParts, what: str, one: tuple[Any, ...], peer: bytes) -> None:
-    space, cid, data = one
+async def _bring(edge: EdgeParts, what: str, piece: tuple[Any, ...], peer: bytes) -> None:
+    space, cid, data = piece
     if what == "node":
         (outcome,) = await edge.service.receive(space, [data], peer)
         assert outcome.status in (AckStatus.DURABLE, AckStatus.HAD)
@@ -318,40 +329,40 @@ async def test_edges_come_to_say_the_same(seed: int, tmp_path: Path) -> None:
             if rng.random() < 0.7:
                 await edge.follow(again=rng.random() < 0.3)
             count = min(len(pieces), rng.randint(1, 8))
-            for what, one in (pieces.pop() for _ in range(count)):
-                bringing = asyncio.create_task(_bring(edge, what, one, rng.choice(SEEDS)))
+            for what, piece in (pieces.pop() for _ in range(count)):
+                bringing = asyncio.create_task(_bring(edge, what, piece, rng.choice(SEEDS)))
                 if rng.random() < 0.1:
                     # Whoever brought it is gone before it heard of it, and comes again later.
                     await asyncio.sleep(0)
                     bringing.cancel()
-                    pieces.insert(0, (what, one))
+                    pieces.insert(0, (what, piece))
                 with contextlib.suppress(asyncio.CancelledError):
                     await bringing
     for name in NAMES:
         # What was left over in an outbox is published.
         async with edge_parts(tmp_path / name, topics) as edge:
             await edge.service.until_idle()
-    said: list[list[object]] = []
+    contents: list[list[object]] = []
     for name in (*NAMES, "new"):
         async with edge_parts(tmp_path / name, topics) as edge:
             await edge.follow()
-            said.append(await _said(edge, scenario))
+            contents.append(await _said(edge, scenario))
             assert not edge.folder.waiting
-    assert all(one == said[0] for one in said)
+    assert all(other == contents[0] for other in contents)
 
 
 async def test_a_folder_of_other_topics_is_refused_and_a_damaged_one_is_filled_anew(tmp_path: Path) -> None:
     rng = random.Random(4)
     scenario, topics = draw_scenario(rng), ListedTopics()
     async with edge_parts(tmp_path, topics) as edge:
-        for one in scenario.nodes:
-            await _bring(edge, "node", one, SEEDS[0])
+        for node in scenario.nodes:
+            await _bring(edge, "node", node, SEEDS[0])
         await edge.follow()
-        said = await _said(edge, scenario)
+        contents = await _said(edge, scenario)
     with pytest.raises(DagFolderError, match="belongs to other topics"):
         open_edge_folder(tmp_path, Origin("other", {}), DagFolderSettings(), EdgeQuotas())
     database = tmp_path / DATABASE_FILE
     database.write_bytes(b"\0" * 4_096 + database.read_bytes()[4_096:])
     async with edge_parts(tmp_path, topics) as edge:
         await edge.follow()
-        assert await _said(edge, scenario) == said
+        assert await _said(edge, scenario) == contents

@@ -35,7 +35,7 @@ async def bring(edge: EdgeParts, space: bytes = SPACE) -> SpooledPart:
 
 def drop_from(topics: ListedTopics) -> None:
     """What an operator's command writes to `dag.shards`."""
-    keys = {one["key"] for one in topics.records("dag.shards")}
+    keys = {record["key"] for record in topics.records("dag.shards")}
     topics.topics["dag.shards"] += [ProducerRecord(key=key, value=None) for key in sorted(keys)]
 
 
@@ -54,20 +54,20 @@ async def is_to_be_read_again(edge: EdgeParts) -> bool:
 @KEYS_OF_BLOCKS
 async def test_what_came_again_between_its_drop_and_its_block_goes(tmp_path: Path, key: bytes) -> None:
     topics = ListedTopics()
-    async with edge_parts(tmp_path / "one", topics) as one:
-        await bring(one)
-        await one.follow()
+    async with edge_parts(tmp_path / "one", topics) as edge:
+        await bring(edge)
+        await edge.follow()
         block(topics, key)
         drop_from(topics)
-        await one.follow("dag.shards")
-        assert not await is_here(one)
+        await edge.follow("dag.shards")
+        assert not await is_here(edge)
         # Its block was not read yet: a peer that has it brings it, and the topic has it again.
-        assert (await bring(one)).status is AckStatus.DURABLE
-        await one.follow("dag.blocked")
-        assert not await is_here(one)
-        await one.follow("dag.shards")
-        assert not await is_here(one)
-        assert (await bring(one)).code == "dag.blocked"
+        assert (await bring(edge)).status is AckStatus.DURABLE
+        await edge.follow("dag.blocked")
+        assert not await is_here(edge)
+        await edge.follow("dag.shards")
+        assert not await is_here(edge)
+        assert (await bring(edge)).code == "dag.blocked"
     for number, order in enumerate([("dag.blocked", "dag.shards"), ("dag.shards", "dag.blocked")]):
         async with edge_parts(tmp_path / str(number), topics) as other:
             await other.follow(*order)
@@ -117,8 +117,8 @@ async def test_a_blocked_space_leaves_a_shard_that_an_open_space_has(tmp_path: P
 @KEYS_OF_BLOCKS
 async def test_half_a_shard_of_the_topic_takes_no_room_once_it_is_blocked(tmp_path: Path, key: bytes) -> None:
     topics = ListedTopics()
-    async with edge_parts(tmp_path / "one", topics) as one:
-        await bring(one)
+    async with edge_parts(tmp_path / "one", topics) as edge:
+        await bring(edge)
     whole = topics.records("dag.shards")
     topics.topics["dag.shards"] = whole[:1]
     async with edge_parts(tmp_path / "other", topics) as other:
@@ -197,8 +197,8 @@ class _Reader:
 async def following(path: Path, topics: FollowedTopics) -> AsyncIterator[EdgeParts]:
     """An edge that has read all that was there, and goes on."""
     async with edge_parts(path, topics.topics) as edge:
-        given: Any = topics
-        running = asyncio.create_task(edge.feed.run(given))
+        consumer: Any = topics
+        running = asyncio.create_task(edge.feed.run(consumer))
         await edge.feed.at_ends.wait()
         yield edge
         running.cancel()
@@ -206,15 +206,15 @@ async def following(path: Path, topics: FollowedTopics) -> AsyncIterator[EdgePar
 
 
 def topics_with_shard() -> FollowedTopics:
-    found = FollowedTopics(ListedTopics())
-    found.topics.topics["dag.shards"] = [
+    followed = FollowedTopics(ListedTopics())
+    followed.topics.topics["dag.shards"] = [
         ProducerRecord(
             key=shard_chunk_key(SHARD, at),
             value=ShardChunkRecord(SIZE, BYTES[at : at + CHUNK_SIZE], SPACE, PEER).encode(),
         )
         for at in range(0, SIZE, CHUNK_SIZE)
     ]
-    return found
+    return followed
 
 
 async def has_shard(edge: EdgeParts) -> bool:

@@ -46,14 +46,14 @@ class OpenDoor:
 @asynccontextmanager
 async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncIterator[OpenDoor]:
     """A door of a new folder; everybody may do everything unless settings say otherwise."""
-    given = DagHttpSettings(**{"append": "anyone", "read": "anyone", **settings})
+    door_settings = DagHttpSettings(**{"append": "anyone", "read": "anyone", **settings})
     verdict = ValidationRules(services=(did_key(KEYS[SERVICE]),))
     store = DagFolder(folder, DagFolderSettings(verdict=verdict), create=True)
     try:
         async with DagService(store, lambda: NOW) as service:
-            access = DoorAccess(service, given, lambda: NOW)
+            access = DoorAccess(service, door_settings, lambda: NOW)
             async with (
-                serve_http(service, given, access) as url,
+                serve_http(service, door_settings, access) as url,
                 httpx.AsyncClient(base_url=url, verify=verify) as client,
             ):
                 yield OpenDoor(url, client, service)

@@ -218,10 +218,10 @@ async def is_refused(door: OpenDoor) -> bool:
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n"])
-async def test_a_connection_that_does_not_say_its_request_is_closed(tmp_path: Path, said: bytes) -> None:
+async def test_a_connection_that_does_not_say_its_request_is_closed(tmp_path: Path, request: bytes) -> None:
     async with open_door(tmp_path / "dags", head_timeout_s=0.2) as door:
         reader, writer = await raw_connection(door)
-        writer.write(said)
+        writer.write(request)
         assert await is_closed(reader)
         writer.close()
 
@@ -285,14 +285,16 @@ async def test_the_document_is_served_and_says_what_the_routes_are(tmp_path: Pat
     async with open_door(tmp_path / "dags") as door:
         document = (await door.client.get("/openapi.json")).json()
         assert document == json.loads(json.dumps(openapi_document()))
-        said = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
-        assert said == {(one.path, one.method) for one in OPERATIONS}
+        routes = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
+        assert routes == {(operation.path, operation.method) for operation in OPERATIONS}
         refs = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
         assert refs and refs <= document["components"]["schemas"].keys()
         for path in document["paths"]:
             named = set(re.findall(r"{(\w+)}", path))
             for operation in document["paths"][path].values():
-                assert named == {one["name"] for one in operation["parameters"] if one["in"] == "path"}
+                assert named == {
+                    parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"
+                }
         missing = await door.client.get("/elsewhere")
         assert Problem.model_validate(missing.json()).status == missing.status_code == 404
 
@@ -310,16 +312,16 @@ async def test_over_tls_curl_brings_and_reads(tmp_path: Path) -> None:
         host, port = door.address
         url = f"https://{SERVER_NAME}:{port}"
 
-        async def curl(*given: str) -> bytes:
+        async def curl(*arguments: str) -> bytes:
             options = ("--silent", "--show-error", "--fail", "--cacert", str(shown.ca))
             resolve = f"{SERVER_NAME}:{port}:{host}"
             done = await asyncio.create_subprocess_exec(
-                "curl", *options, "--resolve", resolve, *given, stdout=asyncio.subprocess.PIPE
+                "curl", *options, "--resolve", resolve, *arguments, stdout=asyncio.subprocess.PIPE
             )
             out, _ = await done.communicate()
             assert done.returncode == 0
             return out
 
-        brought = await curl("-T", str(car), f"{url}/shards/{SHARD}?space={KEYS[0].hex()}")
-        assert json.loads(brought)["is_whole"]
+        answer = await curl("-T", str(car), f"{url}/shards/{SHARD}?space={KEYS[0].hex()}")
+        assert json.loads(answer)["is_whole"]
         assert await curl(f"{url}/ipfs/{NODE.cid}?format=raw") == NODE.data

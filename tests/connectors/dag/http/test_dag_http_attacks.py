@@ -257,22 +257,22 @@ async def test_a_stream_ends_when_its_id_cannot_be_looked_at() -> None:
         raise OSError("no")
 
     sources = EventSources(Watches(), published, DagHttpSettings(port=1))
-    with sources.streaming(b"x") as one, sources.streaming(b"x") as other:
-        for source in (one, other):
+    with sources.streaming(b"x") as first, sources.streaming(b"x") as other:
+        for source in (first, other):
             with pytest.raises(OSError, match="no"):
                 await source.after(None)
         with sources.streaming(b"x") as later:
-            assert later is not one
+            assert later is not first
 
 
 async def test_long_work_is_done_in_turns() -> None:
     now_s = 0.0
     ran: list[int] = []
 
-    def work(given: list[int]) -> Generator[None, None, str]:
+    def work(numbers: list[int]) -> Generator[None, None, str]:
         nonlocal now_s
         for number in range(10):
-            given.append(number)
+            numbers.append(number)
             now_s += fair_turns.TURN_S / 3
             yield
         return "done"

@@ -67,12 +67,12 @@ async def test_a_path_leads_to_the_name_of_exactly_these_bytes(
     root = blocks.directory([(cid, name) for name, cid in leaves.items()])
     await bring(door, list(blocks.items()))
     listed = (await get(door, root.text)).json()["entries"]
-    assert [one["name"] for one in listed] == list(NAMES)
+    assert [entry["name"] for entry in listed] == list(NAMES)
     for name, leaf in leaves.items():
         path = f"{root}/{quote(name, safe='')}"
         assert (await get(door, path)).content == blocks[leaf], name
         car = read_car((await get(door, f"{path}?format=car")).content)
-        assert [one.cid for one in car.sections] == [root, leaf], name
+        assert [section.cid for section in car.sections] == [root, leaf], name
 
 
 ROUTES = (
@@ -218,7 +218,7 @@ async def test_headers_say_the_path_its_roots_and_the_name(door: OpenDoor, block
     raw = await get(door, f"{leaf}?format=raw", Range="bytes=2-3")
     assert raw.headers["x-ipfs-roots"] == leaf.text
     assert (raw.status_code, raw.content) == (206, b"te")
-    for query, said in (
+    for query, disposition in (
         ("format=raw", f'attachment; filename="{leaf}.bin"'),
         ("format=car", f'attachment; filename="{leaf}.car"'),
         ("format=raw&filename=a%20b.bin", 'attachment; filename="a b.bin"'),
@@ -232,7 +232,7 @@ async def test_headers_say_the_path_its_roots_and_the_name(door: OpenDoor, block
         ("", "attachment"),
     ):
         answer = await get(door, f"{leaf}?{query}")
-        assert answer.headers["content-disposition"] == said
+        assert answer.headers["content-disposition"] == disposition
     head = await door.client.head(f"/ipfs/{root}?format=car")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith(CAR_TYPE) and "content-length" not in head.headers
@@ -246,7 +246,7 @@ async def test_blocks_are_repeated_where_a_client_keeps_none(door: OpenDoor, blo
 
     async def sections(query: str) -> list[Cid]:
         answer = await get(door, f"{root}?format=car&{query}")
-        return [one.cid for one in read_car(answer.content).sections]
+        return [section.cid for section in read_car(answer.content).sections]
 
     once = [root, file, leaf]
     assert await sections("car-dups=y") == [root, *[file, leaf, leaf] * 2]
@@ -262,16 +262,16 @@ async def test_a_range_without_a_byte_of_the_file_gives_the_block_alone(
     await bring(door, list(blocks.items()))
     for span in ("8:9", "100:*", "-20:-10", "5:-5"):
         answer = await get(door, f"{file}?format=car&entity-bytes={span}")
-        assert [one.cid for one in read_car(answer.content).sections] == [file], span
+        assert [section.cid for section in read_car(answer.content).sections] == [file], span
 
 
 async def test_only_if_cached_is_a_condition(door: OpenDoor, blocks: BlocksInMemory) -> None:
     leaf, other = blocks.raw(b"leaf"), cid_of(RAW, b"not here")
     await bring(door, list(blocks.items()))
-    for said in ("only-if-cached", "max-age=0, Only-If-Cached"):
+    for cache_control in ("only-if-cached", "max-age=0, Only-If-Cached"):
         for query in ("", "?format=raw", "?format=car"):
-            assert (await get(door, f"{leaf}{query}", Cache_Control=said)).status_code == 200
-            answer = await get(door, f"{other}{query}", Cache_Control=said)
+            assert (await get(door, f"{leaf}{query}", Cache_Control=cache_control)).status_code == 200
+            answer = await get(door, f"{other}{query}", Cache_Control=cache_control)
             assert (answer.status_code, answer.json()["code"]) == (412, "dag.http.not_cached")
     assert (await get(door, other.text, Cache_Control="no-cache")).status_code == 404
 
@@ -282,7 +282,7 @@ async def pages(door: OpenDoor, root: Cid) -> tuple[list[str], int]:
     start, count = "", 0
     while True:
         page = (await get(door, f"{root}?{start}")).json()
-        names += [one["name"] for one in page["entries"]]
+        names += [entry["name"] for entry in page["entries"]]
         count += 1
         assert page["is_cut"] is (page["next"] is not None)
         if page["next"] is None:

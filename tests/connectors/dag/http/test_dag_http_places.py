@@ -89,8 +89,8 @@ def test_waiting_connections_are_admitted_address_by_address(tmp_path: Path) -> 
     # `a` had its one place still when `b` left.
     assert len(admitted) == 2 and counted.has_waiting("a") and not counted.has_waiting("c")
     counted.close()
-    for one in admitted:
-        one.close()
+    for place_holder in admitted:
+        place_holder.close()
     for pair in pairs:
         for end in pair:
             end.close()
@@ -102,14 +102,14 @@ async def test_few_clients_do_not_hold_all_places() -> None:
         asyncio.create_task(places.enter(client)) for _ in range(16) for client in ("a", "b", "c", "d", "e")
     ]
     await asyncio.sleep(0)
-    held = [task.result() for task in entering if task.done()]
-    assert len(held) == 54
+    admitted = [task.result() for task in entering if task.done()]
+    assert len(admitted) == 54
     for client in ("f", "g", "h"):
         leave = await places.enter(client)
         leave()
         leave()
 
-    for leave in held:
+    for leave in admitted:
         leave()
     for leave in await asyncio.gather(*entering):
         leave()

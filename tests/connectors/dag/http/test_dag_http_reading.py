@@ -57,9 +57,9 @@ def blocks() -> _Blocks:
 async def root(door: OpenDoor, blocks: _Blocks) -> Cid:
     """A directory with a large file, a page and a directory with a text."""
     tree: FileTree = {"large.bin": FILE, "page.html": b"<script>1</script>", "sub": {"note.txt": b"a note"}}
-    found = import_directory(tree, PROFILE, blocks.put).cid
+    root_cid = import_directory(tree, PROFILE, blocks.put).cid
     await keep(door, blocks)
-    return found
+    return root_cid
 
 
 async def test_one_block_is_given_raw_and_never_changes(door: OpenDoor, root: Cid, blocks: _Blocks) -> None:
@@ -95,7 +95,7 @@ async def test_a_car_has_the_blocks_of_its_scope(
     car = read_car(answer.content)
     assert car.roots == (root,)
     assert len(car.sections) == count
-    assert all(blocks[one.cid] == bytes(one.data) for one in car.sections)
+    assert all(blocks[section.cid] == bytes(section.data) for section in car.sections)
 
 
 @pytest.mark.parametrize("scope", ["&dag-scope=entity", "&dag-scope=all", ""])
@@ -105,7 +105,7 @@ async def test_a_car_of_a_range_has_the_path_and_the_blocks_of_the_range(
     url = f"/ipfs/{root}/large.bin?format=car{scope}&entity-bytes=0:10"
     car = read_car((await door.client.get(url)).content)
     # The directory, the file's first block, its first leaf.
-    assert [one.cid.codec for one in car.sections] == [0x70, 0x70, RAW]
+    assert [section.cid.codec for section in car.sections] == [0x70, 0x70, RAW]
     refused = await door.client.get(f"/ipfs/{root}?format=car&entity-bytes=a")
     assert (refused.status_code, refused.json()["code"]) == (400, "dag.entity_bytes")
 
@@ -144,7 +144,7 @@ async def test_what_a_browser_would_run_is_only_given_to_be_saved(door: OpenDoor
 
 async def test_directories_and_values_are_given_as_json(door: OpenDoor, root: Cid) -> None:
     listed = (await door.client.get(f"/ipfs/{root}")).json()
-    assert [one["name"] for one in listed["entries"]] == ["large.bin", "page.html", "sub"]
+    assert [entry["name"] for entry in listed["entries"]] == ["large.bin", "page.html", "sub"]
     value = encode_dag_cbor({"a": [1, root]})
     cid = cid_of(DAG_CBOR, value)
     await keep(door, {cid: value})
@@ -190,8 +190,8 @@ async def test_orders_states_and_revisions_are_shown(door: OpenDoor) -> None:
     first = publish()
     second = publish(prior=first.cid, link=cid_of(RAW, b"second"))
     loser = publish(link=cid_of(RAW, b"loser"))
-    for one in (first, second, loser):
-        await door.client.post("/publishes", content=one.data)
+    for block in (first, second, loser):
+        await door.client.post("/publishes", content=block.data)
     shown = (await door.client.get(f"/published/{id}")).json()
     tip, heads = shown["tip"]["cid"], shown["heads"]
     assert shown["count"] == 3 and {tip, *heads} == {second.cid.text, loser.cid.text}
@@ -207,7 +207,7 @@ async def read_events(
     door: OpenDoor, count: int, last: str = "", then: Any = None
 ) -> list[tuple[str, str, dict[str, Any]]]:
     """Ids, names and data of the first events of a stream; `then` runs once it is open."""
-    found: list[tuple[str, str, dict[str, Any]]] = []
+    events: list[tuple[str, str, dict[str, Any]]] = []
     headers = {"Last-Event-ID": last} if last else {}
     async with (
         while_working(),
@@ -223,11 +223,11 @@ async def read_events(
             if "retry" in fields and then is not None:
                 await then()
             if "event" in fields:
-                found.append((fields["id"], fields["event"], json.loads(fields["data"])))
+                events.append((fields["id"], fields["event"], json.loads(fields["data"])))
             fields = {}
-            if len(found) >= count:
-                return found
-    return found
+            if len(events) >= count:
+                return events
+    return events
 
 
 async def test_events_say_what_changed_and_go_on_from_the_last_one(door: OpenDoor) -> None:
@@ -240,7 +240,7 @@ async def test_events_say_what_changed_and_go_on_from_the_last_one(door: OpenDoo
     assert event[1] == "tip" and event[2]["publish"]["cid"] == first.cid.text
     # Roots: whichever is the smaller is first, and the tip is the other one.
     rivals = [publish(link=cid_of(RAW, bytes([n]))) for n in range(8)]
-    rival = max(rivals, key=lambda one: one.cid)
+    rival = max(rivals, key=lambda rival: rival.cid)
     assert first.cid < rival.cid
     await door.client.post("/publishes", content=rival.data)
     events = await read_events(door, 2, last=event[0])

@@ -123,7 +123,7 @@ async def test_nodes_come_in_any_order_and_each_has_a_status_and_a_code(door: Op
     answer = await door.client.post(f"/spaces/{SPACE}/nodes", content=body, headers=CAR_HEADER)
     assert answer.status_code == 200
     results = answer.json()["results"]
-    assert [(one["status"], one["code"]) for one in results] == [
+    assert [(outcome["status"], outcome["code"]) for outcome in results] == [
         (0, None),
         (2, "dag.schema"),
         (0, None),
@@ -131,7 +131,7 @@ async def test_nodes_come_in_any_order_and_each_has_a_status_and_a_code(door: Op
     ]
     assert results[0]["waits_for"] == [below.cid.text]
     again = await door.client.post(f"/spaces/{SPACE}/nodes", content=body, headers=CAR_HEADER)
-    assert [one["status"] for one in again.json()["results"]] == [1, 2, 1, 1]
+    assert [outcome["status"] for outcome in again.json()["results"]] == [1, 2, 1, 1]
     lack = await door.client.post(f"/spaces/{SPACE}/lack", json=[above.cid.text, LINK.text])
     assert lack.json() == {"nodes": [LINK.text], "shards": [SHARD.text], "opaque": []}
     cbor = "application/vnd.ipld.dag-cbor"
@@ -163,8 +163,8 @@ async def test_a_node_that_waits_says_for_what_whenever_it_comes(door: OpenDoor)
     body = car_of(encode_append([SHARD], below.cid).data, token.block)
     for status in (0, 1):
         answer = await door.client.post(f"/spaces/{SPACE}/nodes", content=body, headers=CAR_HEADER)
-        told = [(one["status"], one["waits_for"]) for one in answer.json()["results"]]
-        assert told == [(status, [below.cid.text]), (status, [LINK.text])]
+        waiting = [(outcome["status"], outcome["waits_for"]) for outcome in answer.json()["results"]]
+        assert waiting == [(status, [below.cid.text]), (status, [LINK.text])]
 
 
 async def test_a_publish_is_in_the_order_or_waits_and_says_for_what_or_is_refused(door: OpenDoor) -> None:
