@@ -39,7 +39,7 @@ PROOF_BOGUS: Final = "bamboo_p2p.evidence"
 
 
 @dataclass(slots=True)
-class Imported:
+class BundleImport:
     """Counts of an import: new and known entries and payloads, and refused items by code."""
 
     new_entries: int = 0
@@ -90,7 +90,7 @@ def export(
     file.write(_END + count.to_bytes(8, "big"))
 
 
-def import_bundle(store: FolderStore, file: BinaryIO, imported: Imported) -> Iterator[int]:
+def import_bundle(store: FolderStore, file: BinaryIO, imported: BundleImport) -> Iterator[int]:
     """Import a bundle and count its items in `imported`. Yields sequence numbers (0: the entry is invalid).
 
     Call it in `store.exclusively()`. Raises `BundleError`; items before the error are kept.
@@ -122,7 +122,7 @@ def import_bundle(store: FolderStore, file: BinaryIO, imported: Imported) -> Ite
         raise BundleError("the bundle is damaged: entries were lost from it")
 
 
-def _take_in(store: FolderStore, data: bytes, payload: Iterable[bytes] | None, imported: Imported) -> int:
+def _take_in(store: FolderStore, data: bytes, payload: Iterable[bytes] | None, imported: BundleImport) -> int:
     try:
         entry = decode_entry(data, store.flavour)
         check_signature(data, entry)
@@ -171,7 +171,7 @@ def _take_entry(file: BinaryIO, store: FolderStore) -> bytes:
     return _take(file, size)
 
 
-def _take_in_proof(store: FolderStore, proof: ForkProof, imported: Imported) -> None:
+def _take_in_proof(store: FolderStore, proof: ForkProof, imported: BundleImport) -> None:
     """Store a fork proof if it is valid: two entries by one author that cannot be of one log (R25)."""
     entries: list[Entry] = []
     try:

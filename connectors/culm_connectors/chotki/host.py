@@ -18,7 +18,7 @@ from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.spool import DiskSpool, SpoolFolder
 from culm_connectors.chotki.storage_limits import StorageLimits
-from culm_connectors.chotki.warnings.packet_ids import Arrival
+from culm_connectors.chotki.warnings.packet_ids import PacketArrival
 from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.kafka import BatchProducer
 from culm_models.chotki import events
@@ -28,16 +28,16 @@ from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sync.open_syncs import OpenSync
 from culm_topics.kafka.clients import KafkaSettings
 
-_TOLD: Mapping[Arrival, tuple[str, str]] = {
-    Arrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
-    Arrival.REPEATED: (REPEATED, "came before"),
-    Arrival.LOOP: (LOOP, "came before by another connection: the tree of replicas has a circle"),
-    Arrival.REUSED: (ID_REUSED, "came before with other bytes"),
+_TOLD: Mapping[PacketArrival, tuple[str, str]] = {
+    PacketArrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
+    PacketArrival.REPEATED: (REPEATED, "came before"),
+    PacketArrival.LOOP: (LOOP, "came before by another connection: the tree of replicas has a circle"),
+    PacketArrival.REUSED: (ID_REUSED, "came before with other bytes"),
 }
 
 
 @dataclass(slots=True)
-class OwnSource:
+class EdgeSource:
     """The edge's own source and the progress of its last id."""
 
     src: int
@@ -56,7 +56,7 @@ class EdgeShared:
 
     store: ChotkiStore
     tail: PacketTail
-    source: OwnSource
+    source: EdgeSource
     producer: BatchProducer
     kafka: KafkaSettings
     partitions: Partitions
@@ -125,7 +125,7 @@ class EdgeHost:
         if arrival in _TOLD:
             code, text = _TOLD[arrival]
             self._warn(Warned(code, f"{live.letter} {live.id} {text}"))
-        if arrival in (Arrival.REPEATED, Arrival.LOOP):
+        if arrival in (PacketArrival.REPEATED, PacketArrival.LOOP):
             # The packet is in Kafka already. Only the progress of this connection changes.
             self._publisher.announced({src: pro})
             return

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket, follow_packets
-from culm_connectors.chotki.host import EdgeShared, OwnSource
+from culm_connectors.chotki.host import EdgeShared, EdgeSource
 from culm_connectors.chotki.local_state.state_follower import StateFollower
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import families
@@ -159,7 +159,7 @@ class ChotkiProtocol:
                 shared = EdgeShared(
                     store=self._store,
                     tail=self._tail,
-                    source=OwnSource(claim.src, self._tail.ids.highest(claim.src), claim.edges),
+                    source=EdgeSource(claim.src, self._tail.ids.highest(claim.src), claim.edges),
                     producer=context.producer,
                     kafka=context.kafka,
                     partitions=partitions,

@@ -53,7 +53,7 @@ class Partitions:
 
 
 class ReplicaPublisher:
-    """Produces the packets and syncs of one connection, in `run` until cancelled. Implements `Outbox`."""
+    """Produces packets and syncs of one connection, in `run` until cancelled. Implements `IntakeOutbox`."""
 
     def __init__(
         self,

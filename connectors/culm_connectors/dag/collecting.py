@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.dag.store.outcomes import BlockKind
+from culm_connectors.dag.store.outcomes import DagBlockKind
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
 from culm_models.dag.publish.states import PublishState
@@ -69,7 +69,7 @@ def _nodes(folder: DagFolder) -> ReplicaStore:
     verdict = folder.settings.verdict
     store = ReplicaStore(legacy=verdict.legacy, bounds=verdict.bounds)
     for _, cid, kind in folder.queries.placed():
-        block = folder.read_node(cid) if kind in (BlockKind.APPEND, BlockKind.JOIN) else None
+        block = folder.read_node(cid) if kind in (DagBlockKind.APPEND, DagBlockKind.JOIN) else None
         if block is not None:
             try:
                 store.add(block)

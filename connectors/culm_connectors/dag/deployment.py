@@ -20,7 +20,7 @@ from culm_connectors.dag.edge.settings import EdgeQuotas
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC
 from culm_connectors.dag.store.exporting import ImportedDags, exported_verdict, import_dags
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.dag.store.outcomes import BlockKind
+from culm_connectors.dag.store.outcomes import DagBlockKind
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.replica.codec import decode_node
@@ -174,7 +174,7 @@ def _records_of(folder: DagFolder) -> Iterator[_Record]:
         block = folder.read_node(cid)
         if block is None:
             continue
-        if kind is BlockKind.PUBLISH:
+        if kind is DagBlockKind.PUBLISH:
             verdict = folder.settings.verdict
             prior = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds).prior
             for received_at in folder.receipts(cid):

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.dag.store.outcomes import BlockOutcome, FolderChanges, Lack, PublishedDag
+from culm_connectors.dag.store.outcomes import BlockOutcome, FolderChanges, MissingBlocks, PublishedDag
 from culm_connectors.dag.store.shard_table import verify_shard
 from culm_connectors.dag.watches import Watches
 from culm_connectors.edge.fair_turns import FairWorker, in_turns
@@ -233,7 +233,7 @@ class DagService:
             lambda folder: folder.block_belongs(space, cid) or folder.shard_size(space, cid) is not None
         )
 
-    async def lack(self, heads: Sequence[Cid]) -> Lack:
+    async def lack(self, heads: Sequence[Cid]) -> MissingBlocks:
         """Return the missing ancestors, proofs and shards of some nodes."""
         return await in_turns(self.work, lambda folder: folder.queries.lack_steps(heads))
 

@@ -47,7 +47,7 @@ class AccessError(ConnectorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AccessRules:
     """One table: the rights of each principal, by its name, and of everybody else."""
 
     principals: Mapping[str, Allowed]
@@ -74,26 +74,26 @@ class Rules:
         rest = "everything" if others is None else f"{len(others)} names" if others else "nothing"
         return f"{len(self.principals)} principals, {rest} for everybody else"
 
-    def let_in(self) -> Rules:
+    def let_in(self) -> AccessRules:
         """Return rules that allow everything to each principal that may connect by these rules."""
-        return Rules(
+        return AccessRules(
             {name: allowed and None for name, allowed in self.principals.items()},
             self.everybody_else and None,
         )
 
 
-ALL_FOR_EVERYBODY = Rules({}, None)
+ALL_FOR_EVERYBODY = AccessRules({}, None)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessList:
     """The rules in force, with one table for each protocol."""
 
-    tables: Mapping[str, Rules]
-    otherwise: Rules = ALL_FOR_EVERYBODY
+    tables: Mapping[str, AccessRules]
+    otherwise: AccessRules = ALL_FOR_EVERYBODY
     """The rules of a protocol without a table of its own."""
 
-    def rules(self, table: str) -> Rules:
+    def rules(self, table: str) -> AccessRules:
         """Return the rules of one protocol."""
         return self.tables.get(table, self.otherwise)
 
@@ -127,7 +127,7 @@ def load_access_list(path: Path, tables: Collection[str]) -> AccessList:
     return AccessList(rules, rules[PEERS].let_in())
 
 
-def _rules(path: Path, table: str, rows: Any) -> Rules:
+def _rules(path: Path, table: str, rows: Any) -> AccessRules:
     if not isinstance(rows, dict):
         raise AccessError(f"{path}: `{table}` is no table")
     principals: dict[str, Allowed] = {}
@@ -138,7 +138,7 @@ def _rules(path: Path, table: str, rows: Any) -> Rules:
             everybody_else = allowed
         else:
             principals[_principal(path, name)] = allowed
-    return Rules(principals, everybody_else)
+    return AccessRules(principals, everybody_else)
 
 
 def _principal(path: Path, name: str) -> str:
@@ -183,7 +183,7 @@ class AccessWatch:
         self._asked = asyncio.Event()
         self.current: AccessList = ALLOW_EVERYBODY if path is None else load_access_list(path, tables)
 
-    def rules(self, table: str) -> Rules:
+    def rules(self, table: str) -> AccessRules:
         """Return the current rules of one protocol."""
         return self.current.rules(table)
 

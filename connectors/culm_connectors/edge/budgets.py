@@ -65,7 +65,7 @@ class PrincipalBudget:
         return self._bytes.wait_s(size, now_s)
 
 
-class Remembered(Protocol):
+class PrincipalState(Protocol):
     """The state that is kept for a principal."""
 
     @property
@@ -74,7 +74,7 @@ class Remembered(Protocol):
 
 
 Name = TypeVar("Name", bound=Hashable)
-Kept = TypeVar("Kept", bound=Remembered)
+Kept = TypeVar("Kept", bound=PrincipalState)
 
 
 class RememberedBudgets(Generic[Name, Kept]):

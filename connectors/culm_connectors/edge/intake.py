@@ -1,6 +1,6 @@
 """Produces what peers sent to Kafka, and reports when Kafka has acknowledged it.
 
-A protocol contributes an `Outbox` for each kind of batch. A batch stays in its outbox until Kafka has
+A protocol contributes an `IntakeOutbox` for each kind of batch. A batch stays in its outbox until Kafka has
 acknowledged all of it, so everything that a crash interrupts is produced again.
 
 A `MemoryOutbox` is a bounded queue of items that `store` makes durable, in order. While it is full,
@@ -21,7 +21,7 @@ from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics
 Batch = TypeVar("Batch")
 
 
-class Outbox(Protocol[Batch]):
+class IntakeOutbox(Protocol[Batch]):
     """Keeps items that wait for Kafka."""
 
     async def take(self) -> Batch | None:
@@ -46,11 +46,11 @@ class Intake:
 
     def __init__(self, latency: Durations) -> None:
         self._latency = latency
-        self._outboxes: list[tuple[Outbox[Any], asyncio.Event]] = []
+        self._outboxes: list[tuple[IntakeOutbox[Any], asyncio.Event]] = []
         self._busy: set[int] = set()
         self._changed = asyncio.Condition()
 
-    def add(self, outbox: Outbox[Batch]) -> None:
+    def add(self, outbox: IntakeOutbox[Batch]) -> None:
         """Add an outbox to be emptied; called before `run`."""
         due = asyncio.Event()
         # An earlier process may have left something.
@@ -106,7 +106,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class IntakeLimits:
     """Limits on waiting items: more is accepted only below both; one item may exceed the bytes."""
 
     items: int
@@ -120,7 +120,7 @@ class Share:
     items: int = 0
     size_bytes: int = 0
 
-    def is_below(self, bounds: Bounds) -> bool:
+    def is_below(self, bounds: IntakeLimits) -> bool:
         """Return whether its owner may send more."""
         return self.items < bounds.items and self.size_bytes < bounds.size_bytes
 
@@ -133,19 +133,19 @@ class _Waiting(Generic[Item]):
     since_s: float
 
 
-_ANY: Final = Bounds(2**63, 2**63)
+_ANY: Final = IntakeLimits(2**63, 2**63)
 
 
 class MemoryOutbox(Generic[Item]):
-    """Queue in memory; implements `Outbox`. `run` must be running; an error of `store` ends it."""
+    """Queue in memory; implements `IntakeOutbox`. `run` must be running; an error of `store` ends it."""
 
     def __init__(
         self,
         store: Callable[[Sequence[Item]], Awaitable[None]],
         metrics: ProtocolMetrics,
-        bounds: Bounds,
-        batch: Bounds,
-        share: Bounds = _ANY,
+        bounds: IntakeLimits,
+        batch: IntakeLimits,
+        share: IntakeLimits = _ANY,
     ) -> None:
         """`store` returns when a batch is durable. `share`: the limits on what one owner has waiting."""
         self._store = store

@@ -1,7 +1,7 @@
 """Open connections and how they end: they are counted, closed with a reason, and do not affect each other.
 
-A `Link` is a protocol's state of one connection. `Links` has those of one driver, serves each until it ends,
-and ends them: one of them, or all when the process stops.
+A `ServedLink` is a protocol's state of one connection. `ServedLinks` has those of one driver, serves each
+until it ends, and ends them: one of them, or all when the process stops.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def first_ending(errors: BaseExceptionGroup[LinkEnded]) -> LinkEnded:
     return first_ending(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-class Link:
+class ServedLink:
     """One connection to one remote. A protocol adds its queues and limits."""
 
     def __init__(self, connection: Connection) -> None:
@@ -50,10 +50,10 @@ class Link:
         """Whether this side has ended it, so that nothing more is sent."""
 
 
-LinkT = TypeVar("LinkT", bound=Link)
+LinkT = TypeVar("LinkT", bound=ServedLink)
 
 
-class Links(Generic[LinkT]):
+class ServedLinks(Generic[LinkT]):
     """The connections of one driver, by a key that at most one connection has."""
 
     def __init__(

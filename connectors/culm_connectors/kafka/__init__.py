@@ -18,7 +18,7 @@ from culm_connectors.kafka.errors import (
     OffsetLost,
     PartitionsAdded,
     ProduceFailed,
-    TopicRecreated,
+    RecreatedWhileRead,
 )
 from culm_connectors.kafka.health import KafkaHealth
 from culm_connectors.kafka.origin import ask_origin, watch_origin
@@ -37,9 +37,9 @@ __all__ = [
     "ProducerLimits",
     "ProducerRecord",
     "Progress",
+    "RecreatedWhileRead",
     "TopicReader",
     "TopicReaders",
-    "TopicRecreated",
     "ask_origin",
     "log_kafka_error",
     "quiet",

@@ -25,7 +25,7 @@ class OffsetLost(KafkaBridgeError):
     code: ClassVar[str] = "connector.kafka.offset_lost"
 
 
-class TopicRecreated(KafkaBridgeError):
+class RecreatedWhileRead(KafkaBridgeError):
     """A topic that we read was deleted and created again while we read it."""
 
     code: ClassVar[str] = "connector.kafka.topic_recreated"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from confluent_kafka.admin import AdminClient
 
-from culm_connectors.kafka.errors import ConsumeFailed, PartitionsAdded, TopicRecreated
+from culm_connectors.kafka.errors import ConsumeFailed, PartitionsAdded, RecreatedWhileRead
 from culm_topics.errors import KafkaFailure, TopicMissing
 from culm_topics.kafka import origin
 from culm_topics.kafka.origin import Origin
@@ -33,8 +33,8 @@ def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
 async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float = 30.0) -> None:
     """Ask for the origin every `interval_s` seconds until cancelled.
 
-    Raises `TopicRecreated` if an answer differs, and `PartitionsAdded` if a topic has more partitions than
-    in `known`: records in the added partitions would never be read.
+    Raises `RecreatedWhileRead` if an answer differs, and `PartitionsAdded` if a topic has more partitions
+    than in `known`: records in the added partitions would never be read.
     """
     while True:
         await asyncio.sleep(interval_s)
@@ -45,7 +45,7 @@ async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float =
             logger.debug("the origin cannot be asked for: %s", error)
             continue
         if changed := known.differences(current):
-            raise TopicRecreated(f"created anew while we read them: {'; '.join(changed)}")
+            raise RecreatedWhileRead(f"created anew while we read them: {'; '.join(changed)}")
         added = [
             f"{name} has {count} partitions, of which this process reads {known.partition_counts[name]}"
             for name, count in current.partition_counts.items()

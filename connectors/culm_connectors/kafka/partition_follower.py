@@ -67,7 +67,7 @@ class _Request:
     """Time since which the partition is no longer requested; None while it is requested."""
 
 
-class Following:
+class PartitionFollower:
     """Follows partition n of every topic while n is requested. `topics`: names by the topics' full names.
 
     Requests are a state, not a queue: a request that is withdrawn before it was granted costs nothing. A

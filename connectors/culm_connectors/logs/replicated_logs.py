@@ -81,7 +81,7 @@ class ReplicatedLogs:
     async def run(self) -> None:
         """Send waiting records, flush the index, repair lost entries and watch the topics, until cancelled.
 
-        Raises IndexDamaged, TopicRecreated.
+        Raises IndexDamaged, RecreatedWhileRead.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self.sender.send_for_ever())

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from culm_connectors.edge.access import AccessWatch, Allowed, Rules
+from culm_connectors.edge.access import AccessRules, AccessWatch, Allowed
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.principal import Principal
@@ -18,7 +18,7 @@ _LIMITED = LimitedLog(logging.getLogger(__name__))
 TABLE = "peers"
 
 
-def permitted(rules: Rules, peer_id: bytes, schema_ids: Iterable[str]) -> tuple[str, ...]:
+def permitted(rules: AccessRules, peer_id: bytes, schema_ids: Iterable[str]) -> tuple[str, ...]:
     """Return the schemas that a peer may replicate, in their order. Offers are not schemas and are kept."""
     allowed = rules.of(peer_id.hex())
     if allowed is None:

@@ -15,8 +15,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence, Set
 
 from culm_connectors.clock import steady_ms
-from culm_connectors.edge.intake import Bounds, MemoryOutbox
-from culm_connectors.edge.serving import Links
+from culm_connectors.edge.intake import IntakeLimits, MemoryOutbox
+from culm_connectors.edge.serving import ServedLinks
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Arrival, Stored
 from culm_connectors.logs.warm_start.claims import Claims
@@ -102,7 +102,7 @@ class Driver:
         self.peer = peer
         self.settings = settings or DriverSettings()
         self.metrics = DriverMetrics()
-        self.links = Links[PeerLink](self.metrics, lambda link: link.remote, self._on_gone)
+        self.links = ServedLinks[PeerLink](self.metrics, lambda link: link.remote, self._on_gone)
         self._budgets = Budgets(self.settings)
         self._announcing = own_announcements(self.settings)
         self._to_announce: tuple[str, ...] | None = None
@@ -110,8 +110,8 @@ class Driver:
         self._staged = MemoryOutbox[Arrival](
             self._store_arrivals,
             self.metrics,
-            Bounds(self.settings.max_staged_items, self.settings.max_staged_bytes),
-            batch=Bounds(self.settings.store_batch, self.settings.store_batch_bytes),
+            IntakeLimits(self.settings.max_staged_items, self.settings.max_staged_bytes),
+            batch=IntakeLimits(self.settings.store_batch, self.settings.store_batch_bytes),
         )
         self._observer = observer
         self._settled = settled

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from culm_connectors.sds.channels.owners import Owners
+from culm_connectors.sds.channels.owners import ChannelOwners
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_topics.sds.records import SdsCommandRecord, SdsEventRecord, SdsFetchRecord, SdsInRecord
 from culm_topics.sds.store import StoredMessage
@@ -65,7 +65,7 @@ class ChannelListener(Protocol):
 class Backbone(Protocol):
     """Storage and exchange of channels. `owners` is complete for channels that are followed."""
 
-    owners: Owners
+    owners: ChannelOwners
 
     async def follow(self, channel_id: str) -> None:
         """Follow a channel; it is received when this returns, until `unfollow` has been called as often."""

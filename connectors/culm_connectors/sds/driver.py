@@ -17,7 +17,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from culm_connectors.edge.serving import LinkEnded, Links, first_ending
+from culm_connectors.edge.serving import LinkEnded, ServedLinks, first_ending
 from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.sds.backbone import Backbone, OutgoingRecord
 from culm_connectors.sds.budgets import edge_budgets
@@ -81,7 +81,7 @@ class SdsDriver:
             backbone, self.settings, connector_id=connector_id, permit=permit, chance=chance
         )
         self.metrics = self.channels.metrics
-        self.links = Links[MemberLink](self.metrics, id, self._on_gone)
+        self.links = ServedLinks[MemberLink](self.metrics, id, self._on_gone)
         self.unsent = Unsent(self.settings.max_unsent_bytes)
         self._budgets = edge_budgets(self.settings)
 

@@ -20,11 +20,11 @@ from types import TracebackType
 from confluent_kafka import Consumer
 
 from culm_connectors.kafka import BatchProducer, ProducerRecord
-from culm_connectors.kafka.partition_follower import FollowedRecord, Following
+from culm_connectors.kafka.partition_follower import FollowedRecord, PartitionFollower
 from culm_connectors.kafka.topic_readers import log_kafka_error
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.sds.backbone import ChannelListener, EventAt, OutgoingRecord, Page
-from culm_connectors.sds.channels.owners import Owners
+from culm_connectors.sds.channels.owners import ChannelOwners
 from culm_connectors.sds.history.replay import PastReaders, read_events, read_history
 from culm_connectors.sds.history.store_lookup import Lookups
 from culm_models.sds.wire.messages import HistoryEntry
@@ -52,7 +52,7 @@ class KafkaBackbone:
         self, kafka: KafkaSettings, producer: BatchProducer, connector_id: bytes, directory: Path
     ) -> None:
         self._listeners: list[ChannelListener] = []
-        self.owners = Owners()
+        self.owners = ChannelOwners()
         self._kafka = kafka
         self._producer = producer
         self._connector_id = connector_id
@@ -65,7 +65,7 @@ class KafkaBackbone:
         """Malformed records, by topic; they are skipped."""
 
     async def __aenter__(self) -> KafkaBackbone:
-        self._following = Following(
+        self._following = PartitionFollower(
             self._consumer,
             {self._kafka.topic(name): name for name in FOLLOWED},
             self._take,

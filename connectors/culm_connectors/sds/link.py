@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from culm_connectors.edge.intake import Bounds, MemoryOutbox
-from culm_connectors.edge.serving import Link, LinkEnded
+from culm_connectors.edge.intake import IntakeLimits, MemoryOutbox
+from culm_connectors.edge.serving import LinkEnded, ServedLink
 from culm_connectors.sds.backbone import Backbone, OutgoingRecord
 from culm_connectors.sds.budgets import PeerBudget
 from culm_connectors.sds.metrics import SdsMetrics
@@ -102,7 +102,7 @@ class Unsent:
         return max(self.links.values(), key=lambda link: link.outbox_bytes)
 
 
-class MemberLink(Link):
+class MemberLink(ServedLink):
     """One connection to one remote. Frames to it wait in `outbox`, bounded in bytes.
 
     `budget` is its key's; `let_go` ends a connection that reads too slowly.
@@ -208,9 +208,9 @@ class Staging:
         self._outbox = MemoryOutbox[_Entry](
             self._store,
             metrics,
-            Bounds(settings.max_staged_items, settings.max_staged_bytes),
-            batch=Bounds(settings.store_batch, settings.max_staged_bytes),
-            share=Bounds(settings.max_staged_items_per_peer, settings.max_staged_bytes_per_peer),
+            IntakeLimits(settings.max_staged_items, settings.max_staged_bytes),
+            batch=IntakeLimits(settings.store_batch, settings.max_staged_bytes),
+            share=IntakeLimits(settings.max_staged_items_per_peer, settings.max_staged_bytes_per_peer),
         )
         self.run = self._outbox.run
         self.drained = self._outbox.drained

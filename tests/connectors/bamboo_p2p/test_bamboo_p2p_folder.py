@@ -17,7 +17,7 @@ from culm_connectors.bamboo_p2p.bundle import (
     LINK_MISSING,
     PAYLOAD_INVALID,
     PROOF_BOGUS,
-    Imported,
+    BundleImport,
     export,
     import_bundle,
 )
@@ -52,8 +52,8 @@ def bundle(store: FolderStore, **fields: int) -> io.BytesIO:
     return file
 
 
-def imported(store: FolderStore, file: io.BytesIO) -> Imported:
-    counted = Imported()
+def imported(store: FolderStore, file: io.BytesIO) -> BundleImport:
+    counted = BundleImport()
     with store.exclusively():
         for _ in import_bundle(store, file, counted):
             pass

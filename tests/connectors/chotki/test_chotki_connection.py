@@ -14,7 +14,7 @@ import pytest
 
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket
-from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.feed.peer_holding import PeerHolding, SendDecision
 from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.transport.errors import TransportError
@@ -203,13 +203,13 @@ async def test_what_finds_no_room_while_kafka_is_slow_ends_the_session_with_a_re
 def test_a_packet_goes_to_a_peer_that_holds_what_it_builds_on() -> None:
     holding = PeerHolding()
     first, second, third = (relayed(seq, "x") for seq in (1, 2, 3))
-    assert holding.deliver(second) is Delivery.LATER
+    assert holding.deliver(second) is SendDecision.LATER
     assert [holding.deliver(relayed) for relayed in (first, second, first)] == [
-        Delivery.SEND,
-        Delivery.SEND,
-        Delivery.HELD,
+        SendDecision.SEND,
+        SendDecision.SEND,
+        SendDecision.HELD,
     ]
-    assert holding.deliver(third) is Delivery.SEND
+    assert holding.deliver(third) is SendDecision.SEND
     assert holding.lacks({0xB: third.pro, 0xC: 0}) == {0xC: 0}
 
 

@@ -15,11 +15,11 @@ import pytest
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.feed.packet_tail import RelayedPacket
-from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.feed.peer_holding import PeerHolding, SendDecision
 from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
-from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
+from culm_connectors.chotki.warnings.packet_ids import PacketArrival, PacketIds
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki.ids import Id
@@ -67,28 +67,28 @@ def known(*seqs: int, max_ids: int = 1_000, merged: Merged | None = None) -> Pac
 @pytest.mark.parametrize(
     ("seq", "text", "bringer", "expected"),
     [
-        (7, "x", NORTH, Arrival.NEW),
-        (4, "x", NORTH, Arrival.LATE),
-        (5, "x", NORTH, Arrival.REPEATED),
-        (5, "x", NORTH._replace(session=9), Arrival.REPEATED),
-        (5, "x", SOUTH, Arrival.LOOP),
-        (5, "x", NORTH._replace(peer=0xC), Arrival.LOOP),
-        (5, "other", NORTH, Arrival.REUSED),
+        (7, "x", NORTH, PacketArrival.NEW),
+        (4, "x", NORTH, PacketArrival.LATE),
+        (5, "x", NORTH, PacketArrival.REPEATED),
+        (5, "x", NORTH._replace(session=9), PacketArrival.REPEATED),
+        (5, "x", SOUTH, PacketArrival.LOOP),
+        (5, "x", NORTH._replace(peer=0xC), PacketArrival.LOOP),
+        (5, "other", NORTH, PacketArrival.REUSED),
     ],
 )
-def test_what_a_packet_is_that_comes(seq: int, text: str, bringer: Bringer, expected: Arrival) -> None:
+def test_what_a_packet_is_that_comes(seq: int, text: str, bringer: Bringer, expected: PacketArrival) -> None:
     assert known(5, 6).arrives(0xB, pro(seq), packet(seq, text), bringer) is expected
 
 
 def test_a_packet_below_what_a_diff_brought_is_late() -> None:
     ids = known(merged=Merged(vector={0xB: pro(10)}))
-    assert ids.arrives(0xB, pro(9), packet(9), NORTH) is Arrival.LATE
-    assert ids.read(0xB, pro(9), packet(9), NORTH, partition=0, offset=3) is Arrival.LATE
+    assert ids.arrives(0xB, pro(9), packet(9), NORTH) is PacketArrival.LATE
+    assert ids.read(0xB, pro(9), packet(9), NORTH, partition=0, offset=3) is PacketArrival.LATE
 
 
 def test_a_packet_that_the_epoch_covers_is_not_late_when_it_is_read_behind_it() -> None:
     ids = known(merged=Merged(vector={0xB: pro(10)}, packets={0: 4}))
-    assert ids.read(0xB, pro(9), packet(9), NORTH, partition=0, offset=3) is Arrival.NEW
+    assert ids.read(0xB, pro(9), packet(9), NORTH, partition=0, offset=3) is PacketArrival.NEW
 
 
 def test_ids_are_known_beyond_the_latest_and_forgotten_beyond_the_bound(
@@ -98,16 +98,16 @@ def test_ids_are_known_beyond_the_latest_and_forgotten_beyond_the_bound(
     ids = known(*range(1, 100), max_ids=50)
     # Fifty in five arrays, and nine that are not set aside yet.
     for seq in (41, 59, 95, 99):
-        assert ids.arrives(0xB, pro(seq), packet(seq), SOUTH) is Arrival.LOOP, seq
-    assert ids.arrives(0xB, pro(3), packet(3), SOUTH) is Arrival.LATE
+        assert ids.arrives(0xB, pro(seq), packet(seq), SOUTH) is PacketArrival.LOOP, seq
+    assert ids.arrives(0xB, pro(3), packet(3), SOUTH) is PacketArrival.LATE
 
 
 def test_a_late_packet_goes_to_who_holds_its_source_beyond_it() -> None:
     holding = PeerHolding()
     holding.raise_to({0xB: pro(10)})
     ordinary = RelayedPacket(0, 0, 0xB, pro(5), pro(4), (b"", 0), b"")
-    assert holding.deliver(ordinary) is Delivery.HELD
-    assert holding.deliver(ordinary._replace(is_late=True)) is Delivery.SEND
+    assert holding.deliver(ordinary) is SendDecision.HELD
+    assert holding.deliver(ordinary._replace(is_late=True)) is SendDecision.SEND
     assert holding.vector == {0xB: pro(10)}
 
 
@@ -117,7 +117,7 @@ def test_what_was_before_the_start_is_known_and_not_kept(tmp_path: Path) -> None
         new_edge = Edge(cast(Any, None), shared, Acknowledging())
         new_edge.read(packet(1), packet(2), packet(3))
         assert len(shared.tail) == 1
-        assert shared.tail.ids.arrives(0xB, pro(1), packet(1), SOUTH) is Arrival.REPEATED
+        assert shared.tail.ids.arrives(0xB, pro(1), packet(1), SOUTH) is PacketArrival.REPEATED
 
 
 # Gaps.

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, AccessList, Rules, load_access_list
+from culm_connectors.edge.access import (
+    ALLOW_EVERYBODY,
+    AccessError,
+    AccessList,
+    AccessRules,
+    load_access_list,
+)
 from culm_connectors.p2panda.access import permitted
 from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.settings import parse_address
@@ -20,7 +26,7 @@ def load(path: Path) -> AccessList:
     return load_access_list(path, ["peers", "channels", "more"])
 
 
-def lets_in(rules: Rules, principal: Principal) -> bool:
+def lets_in(rules: AccessRules, principal: Principal) -> bool:
     return rules.judge(principal) is None
 
 

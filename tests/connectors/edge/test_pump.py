@@ -14,7 +14,7 @@ import pytest
 
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.pump import Pump
-from culm_connectors.edge.serving import Link, LinkEnded, Links
+from culm_connectors.edge.serving import LinkEnded, ServedLink, ServedLinks
 from culm_connectors.transport import CloseCode, CloseOrigin, CloseReason, Connection, ConnectionClosedError
 from tests.support.process.waiting import ended, until
 
@@ -148,16 +148,16 @@ async def test_what_ends_the_speaking_is_told_and_logged(
     async def close(code: int, reason: str) -> None:
         told.append(code)
 
-    async def speak(_: Link) -> LinkEnded:
+    async def speak(_: ServedLink) -> LinkEnded:
         raise error
 
     reason = GONE if code is CloseCode.NORMAL else None
     connection: Any = SimpleNamespace(
         peer_id=bytes(32), remote_address=("127.0.0.1", 1), close_reason=reason, close=close
     )
-    metrics, gone = ProtocolMetrics(), list[Link]()
-    links = Links[Link](metrics, id, gone.append)
-    link = Link(cast(Connection, connection))
+    metrics, gone = ProtocolMetrics(), list[ServedLink]()
+    links = ServedLinks[ServedLink](metrics, id, gone.append)
+    link = ServedLink(cast(Connection, connection))
     links.begin(link)
     await links.serve(link, speak)
     assert (told, gone, links.open, metrics.connections) == ([code], [link], {}, 0)

@@ -20,8 +20,8 @@ from culm_connectors.kafka import (
     ProduceFailed,
     ProducerLimits,
     ProducerRecord,
+    RecreatedWhileRead,
     TopicReader,
-    TopicRecreated,
     ask_origin,
     watch_origin,
 )
@@ -149,7 +149,7 @@ async def test_a_topic_created_anew_is_noticed(kafka: KafkaSettings) -> None:
             with contextlib.suppress(CulmError):
                 await asyncio.to_thread(topics, kafka.bootstrap, kafka.prefix)
             await asyncio.sleep(0.3)
-        with pytest.raises(TopicRecreated):
+        with pytest.raises(RecreatedWhileRead):
             await watching
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, Rules, load_access_list
+from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, AccessRules, load_access_list
 from culm_connectors.transport import CloseCode, ConnectError
 from culm_connectors.transport.principal import Principal
 from culm_models.sds.frames.messages import AskHead, Head, Join, Refused
@@ -19,13 +19,13 @@ ANN, BEN, STRANGER = (identity(number).peer_id for number in (1, 2, 3))
 WHERE = ("127.0.0.1", 1)
 
 
-def rules(folder: Path, text: str, table: str = "channels") -> Rules:
+def rules(folder: Path, text: str, table: str = "channels") -> AccessRules:
     path = folder / "peers.toml"
     path.write_text(text)
     return load_access_list(path, ["peers", "channels"]).rules(table)
 
 
-def lets_in(access: Rules, peer_id: bytes) -> bool:
+def lets_in(access: AccessRules, peer_id: bytes) -> bool:
     return access.judge(Principal.of_key(peer_id, WHERE)) is None
 
 

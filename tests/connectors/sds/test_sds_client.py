@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from culm_connectors.sds.errors import CommandRefusedError, JoinRefusedError, SdsEdgeError
-from culm_connectors.sds.participants.client import FROM_THE_BEGINNING, Place, SdsClient
+from culm_connectors.sds.participants.client import FROM_THE_BEGINNING, EventPosition, SdsClient
 from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
 from culm_models.sds.frames.messages import EventFrame
@@ -128,7 +128,7 @@ async def test_a_client_may_begin_anywhere() -> None:
     async with (
         serving(backbone) as (_, address),
         online(address, "a", place=FROM_THE_BEGINNING) as (_, everything),
-        online(address, "b", place=Place(3)) as (_, some),
+        online(address, "b", place=EventPosition(3)) as (_, some),
         online(address, "c") as (_, nothing),
     ):
         await until(lambda: len(everything) == 5 and len(some) == 2)

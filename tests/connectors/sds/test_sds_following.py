@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from culm_connectors.kafka.partition_follower import FollowedRecord, Following
+from culm_connectors.kafka.partition_follower import FollowedRecord, PartitionFollower
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.process.waiting import ended, until
@@ -56,14 +56,14 @@ class _Counted:
 @contextlib.asynccontextmanager
 async def following(
     settings: KafkaSettings, **how: Any
-) -> AsyncIterator[tuple[Following, list[FollowedRecord], Counter[str]]]:
+) -> AsyncIterator[tuple[PartitionFollower, list[FollowedRecord], Counter[str]]]:
     heard: list[FollowedRecord] = []
 
     def deliver(records: Sequence[FollowedRecord]) -> None:
         heard.extend(records)
 
     consumers = Counting(settings)
-    found = Following(consumers, {settings.topic("sds.in"): "sds.in"}, deliver, **how)
+    found = PartitionFollower(consumers, {settings.topic("sds.in"): "sds.in"}, deliver, **how)
     try:
         yield found, heard, consumers.calls
     finally:
@@ -128,7 +128,7 @@ class _LateEnd:
 
 async def test_requests_that_a_busy_loop_hears_of_together_are_all_granted() -> None:
     client = _LateEnd()
-    one = Following(lambda: cast(Consumer, client), {"all.sds.in": "sds.in"}, lambda records: None)
+    one = PartitionFollower(lambda: cast(Consumer, client), {"all.sds.in": "sds.in"}, lambda records: None)
     wishes = asyncio.gather(one.follow(0), one.follow(1))
     await asyncio.sleep(0)
     # The loop turns once both are assigned, and not before.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from culm_connectors.edge.keyfile import load_key
 from culm_connectors.sds.errors import StateError
-from culm_connectors.sds.participants.client import Place
-from culm_connectors.sds.participants.participant import Participant, Step
+from culm_connectors.sds.participants.client import EventPosition
+from culm_connectors.sds.participants.participant import Participant, ParticipantStep
 from culm_connectors.sds.participants.state import StateFolder
 from culm_models.sds.errors import EmptyContentError
 from culm_models.sds.settings import SdsSettings
@@ -100,7 +100,7 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
         if kind == "kill":
             folders["killed"].close()
             folders["killed"], twin = opened(tmp_path / "killed", now_ms=now_ms)
-        caused: list[Step] = []
+        caused: list[ParticipantStep] = []
         for participant in (alice, twin):
             match kind:
                 case "say":
@@ -294,4 +294,4 @@ def test_kept_participants_go_on_with_the_same_bytes(tmp_path: Path) -> None:
 def test_the_key_of_a_kept_home_and_the_place_of_its_client_are_found(tmp_path: Path) -> None:
     home = frozen.unpack("participants", tmp_path)
     assert load_key(home).public_key == author("ann of the channels").public_key
-    assert stores.place(home) == Place(17, b"cursor")
+    assert stores.place(home) == EventPosition(17, b"cursor")

@@ -15,11 +15,11 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
 from culm_connectors.edge.doors import QuicDoor
 from culm_connectors.edge.feed import Feed, RefusedRecord, apply_each
-from culm_connectors.edge.intake import Bounds, MemoryOutbox, Share
+from culm_connectors.edge.intake import IntakeLimits, MemoryOutbox, Share
 from culm_connectors.edge.protocol import EdgeContext, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.pump import Pump
-from culm_connectors.edge.serving import Link, LinkEnded, Links
+from culm_connectors.edge.serving import LinkEnded, ServedLink, ServedLinks
 from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders
 from culm_connectors.transport import CloseCode, Connection, ReceiveStream
 from culm_topics.kafka.acls import connector_group_prefix
@@ -39,7 +39,7 @@ class Writer:
         self.staged = Share()
 
 
-class NotesLink(Link):
+class NotesLink(ServedLink):
     """One connection. Implements `ByteMachine`: notes come in, numbered notes go out."""
 
     lanes: ClassVar = 1
@@ -102,13 +102,13 @@ class NotesProtocol:
         self._outbox = MemoryOutbox[Note](
             self._produce,
             self._metrics,
-            Bounds(items=10_000, size_bytes=1_000_000),
-            batch=Bounds(items=1_000, size_bytes=100_000),
-            share=Bounds(items=100, size_bytes=10_000),
+            IntakeLimits(items=10_000, size_bytes=1_000_000),
+            batch=IntakeLimits(items=1_000, size_bytes=100_000),
+            share=IntakeLimits(items=100, size_bytes=10_000),
         )
         self._feed = Feed(self.topics, self, self._refuse)
         self._writers = RememberedBudgets[bytes, Writer](Writer)
-        self._links = Links[NotesLink](self._metrics, id, lambda link: self._writers.end(link.remote))
+        self._links = ServedLinks[NotesLink](self._metrics, id, lambda link: self._writers.end(link.remote))
         judge = context.access.rules("notes").judge
         self.doors = (QuicDoor(ALPN, context.settings.listen, self._serve, judge),)
 

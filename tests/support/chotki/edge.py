@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.feed.packet_tail import PacketTail
-from culm_connectors.chotki.host import EdgeShared, OwnSource
+from culm_connectors.chotki.host import EdgeShared, EdgeSource
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions
@@ -70,7 +70,7 @@ def edge_shared(
             tail=PacketTail(
                 PacketIds(1_000, store), SpoolFolder(folder / "tail", 1 << 22), max_memory_bytes=1 << 20
             ),
-            source=OwnSource(OWN_SOURCE),
+            source=EdgeSource(OWN_SOURCE),
             producer=cast(Any, producer or NoKafka()),
             kafka=KafkaSettings(bootstrap="nowhere:1", prefix="culm."),
             partitions=Partitions(2, 2, 2),

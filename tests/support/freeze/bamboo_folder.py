@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from culm_connectors.bamboo_p2p.author import publish
-from culm_connectors.bamboo_p2p.bundle import Imported, export, import_bundle
+from culm_connectors.bamboo_p2p.bundle import BundleImport, export, import_bundle
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
@@ -129,7 +129,7 @@ def read_bundle(folder: Path) -> dict[str, Any]:
     store = FolderStore(folder / "store", YAMF)
     contents: dict[str, Any] = {}
     for name in (BUNDLE_FILE, FORKED_FILE):
-        imported = Imported()
+        imported = BundleImport()
         with store.exclusively(), (folder / name).open("rb") as file:
             contents[name] = {"numbers": list(import_bundle(store, file, imported)), **asdict(imported)}
     contents["held"] = held(store)
@@ -139,7 +139,7 @@ def read_bundle(folder: Path) -> dict[str, Any]:
 
 def read_former_bundle(folder: Path) -> dict[str, Any]:
     """What a new folder holds after the bundle of format 1 was taken in."""
-    imported = Imported()
+    imported = BundleImport()
     store = FolderStore(folder / "store", YAMF)
     with store.exclusively(), (folder / BUNDLE_FILE).open("rb") as file:
         numbers = list(import_bundle(store, file, imported))

@@ -13,8 +13,8 @@ from culm_connectors.edge.keyfile import make_key
 from culm_connectors.logs.index import LmdbLogStore, close_index, open_index
 from culm_connectors.logs.ranges import RangeSnapshot
 from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER
-from culm_connectors.sds.participants.client import Place
-from culm_connectors.sds.participants.participant import Participant, Step
+from culm_connectors.sds.participants.client import EventPosition
+from culm_connectors.sds.participants.participant import Participant, ParticipantStep
 from culm_connectors.sds.participants.state import StateFolder
 from culm_infra.cli.sds import participation
 from culm_infra.stack import record
@@ -177,7 +177,7 @@ def make_participants(home: Path) -> None:
         ann.say(b"unacknowledged", START_MS + 91_000, nonce(202))
         ann.stand_at(b"a cursor", START_MS + 91_001)
         ann.commit()
-    participation._keep_place(_folder(home, "spec", hosted=True), Place(17, b"cursor"))
+    participation._keep_place(_folder(home, "spec", hosted=True), EventPosition(17, b"cursor"))
 
 
 def participant(home: Path, profile: Profile) -> Participant:
@@ -185,7 +185,7 @@ def participant(home: Path, profile: Profile) -> Participant:
     return _opened(_folder(home, profile), profile, "ann")
 
 
-def place(home: Path) -> Place:
+def place(home: Path) -> EventPosition:
     """Where the client of a home left off."""
     return participation._place(_folder(home, "spec", hosted=True))
 
@@ -255,7 +255,7 @@ def talk(ann: Participant, bob: Participant, rounds: range) -> None:
     ann.commit()
 
 
-def _wire(step: Step) -> bytes:
+def _wire(step: ParticipantStep) -> bytes:
     (wire,) = [message.wire for message in step.output.send if message.kind == "new"]
     return wire
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from culm_connectors.sds.backbone import ChannelListener, EventAt, OutgoingRecord, Page
-from culm_connectors.sds.channels.owners import Owners
+from culm_connectors.sds.channels.owners import ChannelOwners
 from culm_connectors.sds.driver import SdsDriver, permit_everything
 from culm_connectors.sds.settings import ALPN, SdsEdgeSettings
 from culm_connectors.transport import (
@@ -60,7 +60,7 @@ class MemoryBackbone:
     """While it is not set nothing becomes durable."""
     stores: bool = False
     """Whether what peers bring is in the store at once, as if a job ran."""
-    owners: Owners = field(default_factory=Owners)
+    owners: ChannelOwners = field(default_factory=ChannelOwners)
     decides: bool = True
     """Whether it is said at once whose an id is, as if a job ran."""
 

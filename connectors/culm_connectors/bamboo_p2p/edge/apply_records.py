@@ -15,7 +15,7 @@ from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.tables import EdgeTables
+from culm_connectors.bamboo_p2p.edge.tables import BambooEdgeTables
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.edge.feed import RefusedRecord, apply_each
 from culm_connectors.edge.intake import Intake
@@ -47,7 +47,7 @@ class LogApplier:
     def __init__(
         self,
         peer: BambooPeer,
-        tables: EdgeTables,
+        tables: BambooEdgeTables,
         outbox: KafkaOutbox,
         awaited: AwaitedPayloads,
         kinds: LogKinds,

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from culm_connectors.bamboo_p2p.edge.tables import EdgeTables
+from culm_connectors.bamboo_p2p.edge.tables import BambooEdgeTables
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.store import HeldEntry
@@ -69,7 +69,7 @@ class AwaitedPayloads:
     """The entries of one folder that are missing payloads, and the payloads that are missing entries."""
 
     def __init__(
-        self, store: FolderStore, tables: EdgeTables, expected: ExpectedPayloads, *, max_bytes: int
+        self, store: FolderStore, tables: BambooEdgeTables, expected: ExpectedPayloads, *, max_bytes: int
     ) -> None:
         self.has_dropped = False
         """Whether chunks were dropped that an entry may still need."""

@@ -21,7 +21,7 @@ from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import DataOrigin, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.publisher import OutboxPublisher, SparsePartitions
-from culm_connectors.bamboo_p2p.edge.reports import Holdings, RefusalReports
+from culm_connectors.bamboo_p2p.edge.reports import HoldingReports, RefusalReports
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.edge.tables import open_edge_folder
 from culm_connectors.bamboo_p2p.errors import ChannelError
@@ -232,7 +232,7 @@ async def open_flavour(
         )
         store.commit()
         sender = BatchSender(context.producer)
-        refusals, holdings = RefusalReports(sender, context.kafka, flavour), Holdings(flavour)
+        refusals, holdings = RefusalReports(sender, context.kafka, flavour), HoldingReports(flavour)
         sender.add(context.kafka.topic("holdings"), holdings.take)
         intake = Intake(metrics.accept_latency)
         budgets = edge_budgets(settings)

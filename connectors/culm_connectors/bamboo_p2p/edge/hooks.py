@@ -14,7 +14,7 @@ from typing import Final
 from culm_connectors.bamboo_p2p.channels.budgets import ChannelBudget
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import DataOrigin, KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.reports import Holdings, RefusalReports
+from culm_connectors.bamboo_p2p.edge.reports import HoldingReports, RefusalReports
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
@@ -67,7 +67,7 @@ class EdgeHooks(PeerHooks):
         store: FolderStore,
         outbox: KafkaOutbox,
         intake: Intake,
-        holdings: Holdings,
+        holdings: HoldingReports,
         refusals: RefusalReports,
         metrics: BambooMetrics,
         budgets: RememberedBudgets[str, BambooBudget],

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKind, LogKinds
-from culm_connectors.bamboo_p2p.edge.tables import ENTRY, PAYLOAD, EdgeTables, OutboxRow
+from culm_connectors.bamboo_p2p.edge.tables import ENTRY, PAYLOAD, BambooEdgeTables, OutboxRow
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.kafka import ProducerRecord, record_size
 from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
@@ -90,7 +90,7 @@ class KafkaOutbox:
     def __init__(
         self,
         store: FolderStore,
-        tables: EdgeTables,
+        tables: BambooEdgeTables,
         kinds: LogKinds,
         own: DataOrigin,
         connector_id: bytes,

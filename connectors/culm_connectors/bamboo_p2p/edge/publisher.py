@@ -32,7 +32,7 @@ class SparsePartitions:
 
 
 class OutboxPublisher:
-    """Produces the due records of one folder, taken from `KafkaOutbox`. Implements `Outbox`."""
+    """Produces the due records of one folder, taken from `KafkaOutbox`. Implements `IntakeOutbox`."""
 
     def __init__(
         self,

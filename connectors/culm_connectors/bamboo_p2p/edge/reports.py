@@ -109,7 +109,7 @@ class RefusalReports:
             self._sender.dropped["rejected"] += 1
 
 
-class Holdings:
+class HoldingReports:
     """New facts by peer and log: held entries, held payloads and unavailable payloads."""
 
     def __init__(self, flavour: HashFlavour) -> None:

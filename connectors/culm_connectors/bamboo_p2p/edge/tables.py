@@ -53,7 +53,7 @@ class OutboxRow:
     session: int
 
 
-class EdgeTables:
+class BambooEdgeTables:
     """The tables of one folder. `transaction` returns its database within a transaction."""
 
     def __init__(self, transaction: Callable[[], sqlite3.Connection], flavour: HashFlavour) -> None:
@@ -163,13 +163,13 @@ def open_edge_folder(
     max_spool_bytes: int,
     max_spool_bytes_per_peer: int | None = None,
     max_spool_bytes_per_address: int | None = None,
-) -> tuple[FolderStore, EdgeTables]:
+) -> tuple[FolderStore, BambooEdgeTables]:
     """Open the logs and tables of an edge. A damaged folder is set aside and refilled from Kafka.
 
     Raises `FolderError` if the folder belongs to other topics or to a newer Culm.
     """
 
-    def open_once() -> tuple[FolderStore, EdgeTables]:
+    def open_once() -> tuple[FolderStore, BambooEdgeTables]:
         store = FolderStore(
             folder,
             flavour,
@@ -178,7 +178,7 @@ def open_edge_folder(
             max_spool_bytes_per_address=max_spool_bytes_per_address,
         )
         try:
-            tables = EdgeTables(store.transaction, flavour)
+            tables = BambooEdgeTables(store.transaction, flavour)
             begin_from(folder, tables.topics, origin, FolderError, export="culm bamboo export")
             store.commit()
         except BaseException:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from culm_connectors.chotki.spool import Chunk, SpoolFolder
-from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
+from culm_connectors.chotki.warnings.packet_ids import PacketArrival, PacketIds
 from culm_connectors.kafka import TopicReader
 from culm_models.chotki.errors import ChotkiError, SpoolFull
 from culm_models.chotki.ids import Id
@@ -192,7 +192,7 @@ class PacketTail:
                 record.after,
                 (origin.edge, origin.session),
                 record.packet,
-                arrival in (Arrival.LATE, Arrival.REUSED),
+                arrival in (PacketArrival.LATE, PacketArrival.REUSED),
             )
             self._append(relayed)
             relayed_packets.append(relayed)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from culm_connectors.chotki.errors import StoreIncomplete
 from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket
-from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
+from culm_connectors.chotki.feed.peer_holding import PeerHolding, SendDecision
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.local_store.errors import SnapshotLost
@@ -86,7 +86,7 @@ class PeerFeed:
         if packet.session == self._session:
             self.holding.raise_to({packet.src: packet.pro})
             return False
-        return self.holding.deliver(packet) is Delivery.SEND
+        return self.holding.deliver(packet) is SendDecision.SEND
 
     def _begin_sync(self, request: MakeRequest) -> bool:
         """Begin a sync if the newest epoch has entries that the peer is missing. Returns whether it has."""

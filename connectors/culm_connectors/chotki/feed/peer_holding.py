@@ -17,7 +17,7 @@ _MOST_HELD: Final = 100_000
 """Number of sources in the reported vector of a peer, which has to fit into a record of Kafka."""
 
 
-class Delivery(Enum):
+class SendDecision(Enum):
     """Decision about a packet for one peer."""
 
     SEND = auto()
@@ -43,17 +43,17 @@ class PeerHolding:
         """Return the entries of a vector that the peer is missing."""
         return {src: pro for src, pro in vector.items() if pro > self.vector.get(src, -1)}
 
-    def deliver(self, packet: RelayedPacket) -> Delivery:
+    def deliver(self, packet: RelayedPacket) -> SendDecision:
         """Decide about a packet of another session. A packet to be sent counts as held from now on."""
         highest = self.vector.get(packet.src, 0)
         if packet.is_late:
-            return Delivery.SEND
+            return SendDecision.SEND
         if packet.pro <= highest:
-            return Delivery.HELD
+            return SendDecision.HELD
         if packet.after > highest:
-            return Delivery.LATER
+            return SendDecision.LATER
         self.vector[packet.src] = packet.pro
-        return Delivery.SEND
+        return SendDecision.SEND
 
 
 class PeerLag:

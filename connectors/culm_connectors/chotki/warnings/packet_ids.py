@@ -26,7 +26,7 @@ _OWN_KEY_BYTES: Final = 24
 """Length of the constant part of an edge's id, in bytes; the rest is random for each start."""
 
 
-class Arrival(Enum):
+class PacketArrival(Enum):
     """Class of an arriving packet."""
 
     NEW = auto()
@@ -70,28 +70,28 @@ class PacketIds:
         self._latest: dict[int, _PacketDigest] = {}
         self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-max_packets // _CHUNK)))
 
-    def arrives(self, src: int, pro: int, packet: bytes, origin: Bringer) -> Arrival:
+    def arrives(self, src: int, pro: int, packet: bytes, origin: Bringer) -> PacketArrival:
         """Classify a packet received from a connection."""
         known = self._find(src, pro)
         if known is None:
             is_behind = self._is_behind(src, pro) or pro <= self._merged.vector.get(src, -1)
-            return Arrival.LATE if is_behind else Arrival.NEW
+            return PacketArrival.LATE if is_behind else PacketArrival.NEW
         if known.digest != self._digest(packet):
-            return Arrival.REUSED
-        return Arrival.REPEATED if known.origin == self._origin_hash(origin) else Arrival.LOOP
+            return PacketArrival.REUSED
+        return PacketArrival.REPEATED if known.origin == self._origin_hash(origin) else PacketArrival.LOOP
 
     def read(
         self, src: int, pro: int, packet: bytes, origin: Bringer, *, partition: int, offset: int
-    ) -> Arrival:
+    ) -> PacketArrival:
         """Classify and remember a packet of the topic that is read for the first time at this offset."""
         arrival = self.arrives(src, pro, packet, origin)
         if (
-            arrival is Arrival.LATE
+            arrival is PacketArrival.LATE
             and not self._is_behind(src, pro)
             and offset < self._merged.packets.get(partition, 0)
         ):
             # The epoch has this very packet.
-            arrival = Arrival.NEW
+            arrival = PacketArrival.NEW
         self.remember(src, pro, packet, origin)
         return arrival
 

@@ -13,12 +13,12 @@ from typing import Final
 
 from culm_connectors.clock import steady_s
 from culm_connectors.dag.edge.settings import EdgeQuotas
-from culm_connectors.dag.edge.tables import SHARDS_TOPIC, EdgeTables, OutboxKind
+from culm_connectors.dag.edge.tables import SHARDS_TOPIC, DagEdgeTables, OutboxKind
 from culm_connectors.dag.errors import DagFolderError
 from culm_connectors.dag.service import BlockTaken
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.node_table import block_cid
-from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges
+from culm_connectors.dag.store.outcomes import BlockOutcome, DagBlockKind, FolderChanges
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.shard_table import VerifiedShard
 from culm_connectors.dag.store.spools import DEPLOYMENT_PEER
@@ -54,7 +54,7 @@ class EdgeFolder(DagFolder):
         """Outbox numbers that the next commit makes durable."""
         super().__init__(folder, settings, create=True, clock_s=clock_s)
         self.quotas = quotas or EdgeQuotas()
-        self.tables = EdgeTables(self.transaction)
+        self.tables = DagEdgeTables(self.transaction)
         self.waiting: dict[int, float] = {}
         """Numbers of the waiting outbox items, with their start on the monotonic clock. For any thread."""
         self.is_outbox_longer = self.is_wanted_again = False
@@ -112,7 +112,7 @@ class EdgeFolder(DagFolder):
         (outcome,) = self.put_blocks(home, [block], received_at=received_at, peer=peer)
         if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
             return BlockTaken(outcome, is_news=not was_refused)
-        if outcome.kind is BlockKind.PUBLISH:
+        if outcome.kind is DagBlockKind.PUBLISH:
             # A publish that is already in the order gets no further receipts.
             if space is not None and not was_received and received_at in self.receipts(cid):
                 self._wait(OutboxKind.PUBLISH, cid, space, peer, received_at)
@@ -290,7 +290,7 @@ class EdgeFolder(DagFolder):
             if outcome.fallen:
                 self._usages.clear()
             elif outcome.is_new and space is not None:
-                id = self._publish_id(block) if outcome.kind is BlockKind.PUBLISH else None
+                id = self._publish_id(block) if outcome.kind is DagBlockKind.PUBLISH else None
                 self._count(id or space, len(block))
         return outcomes
 

@@ -11,7 +11,7 @@ from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.tokens import ShownTokens
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
-from culm_connectors.edge.serving import Link, LinkEnded, Links
+from culm_connectors.edge.serving import LinkEnded, ServedLink, ServedLinks
 from culm_connectors.transport import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.dag.errors import DagError
@@ -32,7 +32,7 @@ class DagQuicDoor:
             lambda now_s: PrincipalBudget(settings, now_s)
         )
         self.connections = DagConnections(service, self._access_of, on_violation=self._report)
-        self._links = Links[Link](metrics, id, lambda link: self._budgets.end(link.remote))
+        self._links = ServedLinks[ServedLink](metrics, id, lambda link: self._budgets.end(link.remote))
 
     async def serve(self, connection: Connection) -> None:
         """Serve a peer that has connected."""
@@ -40,11 +40,11 @@ class DagQuicDoor:
         if budget is None:
             self._links.refuse(connection, CloseCode.OVERLOADED, "too many connections")
             return
-        link = Link(connection)
+        link = ServedLink(connection)
         self._links.begin(link)
         await self._links.serve(link, lambda link: self._speak(link, budget))
 
-    async def _speak(self, link: Link, budget: PrincipalBudget) -> LinkEnded:
+    async def _speak(self, link: ServedLink, budget: PrincipalBudget) -> LinkEnded:
         dag_connection = await self.connections.accept(link.connection, self._spaces)
         if dag_connection is not None:
             dag_connection.progress.listed = 0

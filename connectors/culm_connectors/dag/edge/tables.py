@@ -51,7 +51,7 @@ class OutboxItem:
     received_at: int
 
 
-class EdgeTables:
+class DagEdgeTables:
     """The tables of one folder. `transaction` returns its database with a transaction begun."""
 
     def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from culm_connectors.dag.http.client_budgets import HttpClient
-from culm_connectors.dag.http.problems import Forbidden, RequestError, Unauthenticated
+from culm_connectors.dag.http.problems import Forbidden, HttpRequestError, Unauthenticated
 from culm_connectors.dag.http.settings import EVERY, AccessMode, DagHttpSettings, TokenRule
 from culm_connectors.dag.service import DagService
 from culm_connectors.dag.tokens import judge_access
@@ -49,7 +49,7 @@ class DoorAccess:
         return self._rules.get(hashlib.sha256(token.encode()).hexdigest())
 
     def require_someone(self, client: HttpClient, ability: SpaceAbility) -> None:
-        """Raise `RequestError` if the client cannot have this right in any space: before a body is read."""
+        """Raise `HttpRequestError` if the client has this right in no space: before a body is read."""
         if self._mode(ability) != "anyone" and not self.has_token(client.token or ""):
             self._ucan(client, ability)
 
@@ -60,7 +60,7 @@ class DoorAccess:
         space: bytes,
         ucans: Mapping[Cid, bytes] | None = None,
     ) -> None:
-        """Raise `RequestError` unless the client has this right.
+        """Raise `HttpRequestError` unless the client has this right.
 
         `ucans`: UCANs that came with the request.
         """
@@ -73,16 +73,16 @@ class DoorAccess:
             raise Forbidden(f"this token has not {ability} of this space")
 
     async def require_either(self, client: HttpClient, space: bytes) -> None:
-        """Raise `RequestError` unless the client may append to a space or read it."""
+        """Raise `HttpRequestError` unless the client may append to a space or read it."""
         try:
             await self.require(client, SpaceAbility.APPEND, space)
-        except RequestError:
+        except HttpRequestError:
             await self.require(client, SpaceAbility.READ, space)
 
     async def readable(self, client: HttpClient) -> frozenset[bytes] | None:
         """Return the spaces that a client may read, at least one; None for all of them.
 
-        Raises `RequestError`.
+        Raises `HttpRequestError`.
         """
         ability = SpaceAbility.READ
         if self._mode(ability) == "anyone":

@@ -64,7 +64,7 @@ class Door:
     async def body(self, request: Request, client: HttpClient, limit: int) -> bytes:
         """Read a body of at most `limit` bytes; a bounded number of bodies is read at once.
 
-        No more than that is in memory, whatever a header says of the length. Raises `RequestError`.
+        No more than that is in memory, whatever a header says of the length. Raises `HttpRequestError`.
         """
         async with self.budgets.bodies.take(client.name):
             return await self._read_body(request, client, limit)

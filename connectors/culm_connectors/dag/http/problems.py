@@ -44,7 +44,7 @@ _RULE_BROKEN: Final = 422
 _RETRY_S: Final = "5"
 
 
-class RequestError(ConnectorError, code="dag.http"):
+class HttpRequestError(ConnectorError, code="dag.http"):
     """A request that is refused; each subclass has its own code and status."""
 
     status: ClassVar[int] = 400
@@ -54,43 +54,43 @@ class RequestError(ConnectorError, code="dag.http"):
         cls.status = status
 
 
-class RequestMalformed(RequestError, code="dag.http.malformed"):
+class RequestMalformed(HttpRequestError, code="dag.http.malformed"):
     """A malformed header, parameter or body."""
 
 
-class Unauthenticated(RequestError, code="dag.http.unauthenticated", status=401):
+class Unauthenticated(HttpRequestError, code="dag.http.unauthenticated", status=401):
     """No credentials were sent, or they are not known here."""
 
 
-class Forbidden(RequestError, code="dag.http.forbidden", status=403):
+class Forbidden(HttpRequestError, code="dag.http.forbidden", status=403):
     """The client does not have this right."""
 
 
-class NotHere(RequestError, code="dag.http.not_here", status=404):
+class NotHere(HttpRequestError, code="dag.http.not_here", status=404):
     """The requested resource is not here."""
 
 
-class NotAcceptable(RequestError, code="dag.http.not_acceptable", status=406):
+class NotAcceptable(HttpRequestError, code="dag.http.not_acceptable", status=406):
     """The client accepts only representations that the door does not offer."""
 
 
-class NotCached(RequestError, code="dag.http.not_cached", status=412):
+class NotCached(HttpRequestError, code="dag.http.not_cached", status=412):
     """A block is not here, and the client accepts only cached blocks (`only-if-cached`)."""
 
 
-class BodyTooSlow(RequestError, code="dag.http.slow", status=408):
+class BodyTooSlow(HttpRequestError, code="dag.http.slow", status=408):
     """A body that does not arrive in time."""
 
 
-class BodyTooLarge(RequestError, code="dag.http.too_large", status=413):
+class BodyTooLarge(HttpRequestError, code="dag.http.too_large", status=413):
     """A body over the limit of its kind."""
 
 
-class RangeUnsatisfiable(RequestError, code="dag.http.range", status=416):
+class RangeUnsatisfiable(HttpRequestError, code="dag.http.range", status=416):
     """A range that begins after the end."""
 
 
-class TooManyRequests(RequestError, code="dag.http.budget", status=429):
+class TooManyRequests(HttpRequestError, code="dag.http.budget", status=429):
     """A client that is over its budget."""
 
 
@@ -119,7 +119,7 @@ def problem(
 
 async def answer_error(request: Request, error: Exception) -> Response:
     """Return the response to an error that a handler has raised."""
-    if isinstance(error, RequestError):
+    if isinstance(error, HttpRequestError):
         return problem(error.status, error.code, str(error))
     if isinstance(error, HTTPException):
         code = NotHere.code if error.status_code == 404 else RequestMalformed.code

@@ -21,7 +21,7 @@ from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.app import dag_app
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, OpenConnections
+from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, HttpConnections
 from culm_connectors.dag.service import DagService
 from culm_connectors.rate_limit import LeastRate, TokenBuckets
 from culm_connectors.transport.principal import neighbourhood
@@ -216,7 +216,7 @@ async def serve_http(
     service: DagService, settings: DagHttpSettings, access: DoorAccess | None = None
 ) -> AsyncIterator[str]:
     """Serve a service while the context lasts; yields the door's URL. Raises `DagDoorError`."""
-    connections = OpenConnections(settings)
+    connections = HttpConnections(settings)
     bound = CountedListener(listening_socket(settings), connections)
     tls = settings.tls
     try:
@@ -269,7 +269,7 @@ class _Server(uvicorn.Server):
         finally:
             self.ready.set()
 
-    async def serve_admitted(self, connections: OpenConnections) -> None:
+    async def serve_admitted(self, connections: HttpConnections) -> None:
         """Serve connections that had to wait, as they are admitted, until cancelled."""
         protocol = partial(BoundedHttp, self.config, self.server_state, self.lifespan.state)
         await self.ready.wait()

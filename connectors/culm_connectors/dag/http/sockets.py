@@ -18,7 +18,7 @@ AT_ONCE: Final = struct.pack("ii", 1, 0)
 _REFUSED_AT_ONCE: Final = 64
 
 
-class OpenConnections:
+class HttpConnections:
     """Connections by address: a bounded number is served at once, and a bounded number waits to be served."""
 
     def __init__(self, limits: DoorLimits) -> None:
@@ -91,7 +91,7 @@ class OpenConnections:
 class CountedListener(socket.socket):
     """A listening socket that accepts connections that may be served; others wait, or are cut off."""
 
-    def __init__(self, listening: socket.socket, connections: OpenConnections) -> None:
+    def __init__(self, listening: socket.socket, connections: HttpConnections) -> None:
         super().__init__(fileno=listening.detach())
         self._connections = connections
 
@@ -111,9 +111,9 @@ class CountedListener(socket.socket):
 class CountedSocket(socket.socket):
     """One connection, which counts until it is closed."""
 
-    def __init__(self, accepted: socket.socket, connections: OpenConnections, host: str) -> None:
+    def __init__(self, accepted: socket.socket, connections: HttpConnections, host: str) -> None:
         super().__init__(fileno=accepted.detach())
-        self._connections: OpenConnections | None = connections
+        self._connections: HttpConnections | None = connections
         self._host = host
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class CountedSocket(socket.socket):
 class ClosingWhenCrowded:
     """Closes a connection after an answer (`Connection: close`) if another one of its address waits."""
 
-    def __init__(self, app: ASGIApp, connections: OpenConnections) -> None:
+    def __init__(self, app: ASGIApp, connections: HttpConnections) -> None:
         self._app = app
         self._connections = connections
 

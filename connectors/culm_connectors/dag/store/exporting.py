@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from culm_connectors.dag.errors import DagExportError
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.dag.store.outcomes import BlockKind, RefusedBlock
+from culm_connectors.dag.store.outcomes import DagBlockKind, RefusedBlock
 from culm_connectors.dag.store.shard_table import verify_shard
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
@@ -57,9 +57,9 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
     publishes: dict[Cid, list[int]] = {}
     ucans: set[Cid] = set()
     for space, cid, kind in folder.queries.placed():
-        if kind is BlockKind.UCAN:
+        if kind is DagBlockKind.UCAN:
             ucans.add(cid)
-        elif kind is BlockKind.PUBLISH:
+        elif kind is DagBlockKind.PUBLISH:
             # Receipts refused for their time are left out: which of them are here depends on the order of
             # arrival.
             if valid := folder.valid_receipts(cid):

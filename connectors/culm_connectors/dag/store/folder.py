@@ -16,7 +16,7 @@ from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
 from culm_connectors.dag.store.node_table import NodeTable, Receipt
-from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges, PublishedDag
+from culm_connectors.dag.store.outcomes import BlockOutcome, DagBlockKind, FolderChanges, PublishedDag
 from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.shard_table import ShardTable, VerifiedShard, file_of, verify_shard
@@ -151,7 +151,7 @@ class DagFolder:
 
     def read_ucan(self, cid: Cid) -> bytes | None:
         """Return the block of a UCAN of any space, or None."""
-        return self.queries.block(cid) if self.queries.kind(cid) is BlockKind.UCAN else None
+        return self.queries.block(cid) if self.queries.kind(cid) is DagBlockKind.UCAN else None
 
     def all_shards(self) -> list[Cid]:
         """Return every complete shard."""

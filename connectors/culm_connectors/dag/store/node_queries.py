@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 
-from culm_connectors.dag.store.outcomes import BlockKind, Lack
+from culm_connectors.dag.store.outcomes import DagBlockKind, MissingBlocks
 from culm_connectors.dag.store.tables import BUILDS
 from culm_connectors.edge.fair_turns import at_once
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
@@ -14,7 +14,7 @@ from culm_models.dag.order.total_order import TotalOrder, order_of
 from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.shard_blocks import is_opaque
 
-_PUBLISHES = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
+_PUBLISHES = (DagBlockKind.PUBLISH.value, DagBlockKind.UCAN.value)
 """Kinds whose heads are reported separately from those of the other nodes."""
 
 
@@ -35,16 +35,16 @@ class NodeQueries:
         row = self._database.execute(query, parameters).fetchone()
         return None if row is None else bytes(row[0])
 
-    def kind(self, cid: Cid) -> BlockKind | None:
+    def kind(self, cid: Cid) -> DagBlockKind | None:
         """Return the kind of a node or UCAN, or None if it is not here."""
         row = self._database.execute("SELECT kind FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
-        return None if row is None else BlockKind(row[0])
+        return None if row is None else DagBlockKind(row[0])
 
-    def placed(self) -> Iterator[tuple[bytes | None, Cid, BlockKind]]:
+    def placed(self) -> Iterator[tuple[bytes | None, Cid, DagBlockKind]]:
         """Return every node with each of its spaces, or with None if it has no space."""
         query = "SELECT p.space, n.cid, n.kind FROM nodes n LEFT JOIN places p USING (node)"
         for space, raw, kind in self._database.execute(query).fetchall():
-            yield space, cid_from_bytes(raw), BlockKind(kind)
+            yield space, cid_from_bytes(raw), DagBlockKind(kind)
 
     def is_placed(self, space: bytes, cid: Cid) -> bool:
         """Return whether a node is in a space; a publish counts as in every space."""
@@ -52,7 +52,7 @@ class NodeQueries:
             "SELECT 1 FROM nodes n WHERE n.cid = ? AND (n.kind = ? OR EXISTS "
             "(SELECT 1 FROM places p WHERE p.space = ? AND p.node = n.node))"
         )
-        parameters = (cid.raw, BlockKind.PUBLISH.value, space)
+        parameters = (cid.raw, DagBlockKind.PUBLISH.value, space)
         return self._database.execute(query, parameters).fetchone() is not None
 
     def heads(self, space: bytes, *, publishes: bool) -> list[Cid]:
@@ -112,11 +112,11 @@ class NodeQueries:
             if block is not None:
                 yield cid, block
 
-    def lack(self, heads: Iterable[Cid]) -> Lack:
+    def lack(self, heads: Iterable[Cid]) -> MissingBlocks:
         """Return what is missing of the states of some nodes; for a publish, of its chain and its origin."""
         return at_once(self.lack_steps(heads))
 
-    def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, Lack]:
+    def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, MissingBlocks]:
         """Return the same as `lack`, in steps that read one node each."""
         stack = list(heads)
         seen = set(stack)
@@ -137,7 +137,7 @@ class NodeQueries:
                     stack.append(need)
         opaque = {shard for shard in shards if is_opaque(shard, self._settings.hashes)}
         absent = {shard for shard in shards - opaque if not shard.is_identity and not self._has_shard(shard)}
-        return Lack(tuple(sorted(missing)), tuple(sorted(absent)), tuple(sorted(opaque)))
+        return MissingBlocks(tuple(sorted(missing)), tuple(sorted(absent)), tuple(sorted(opaque)))
 
     def _has_shard(self, cid: Cid) -> bool:
         query = "SELECT 1 FROM shards WHERE cid = ?"

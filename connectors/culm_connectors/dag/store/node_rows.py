@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from culm_connectors.dag.store.outcomes import BlockKind
+from culm_connectors.dag.store.outcomes import DagBlockKind
 from culm_connectors.dag.store.tables import BUILDS, NEEDS
 from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_models.dag.blocks.cid import Cid
@@ -23,7 +23,7 @@ class NodeRows:
         self._database = database
         self._waiting = waiting
 
-    def insert(self, space: bytes | None, cid: Cid, kind: BlockKind, node: ReplicaNode | Ucan) -> int:
+    def insert(self, space: bytes | None, cid: Cid, kind: DagBlockKind, node: ReplicaNode | Ucan) -> int:
         """Keep a new node, in a space if there is one; returns the number of its row."""
         data = node.block if isinstance(node, Ucan) else node.data
         cursor = self._database.execute(
@@ -42,7 +42,7 @@ class NodeRows:
             self.place(space, row, cid, kind)
         return row
 
-    def place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> bool:
+    def place(self, space: bytes, row: int, cid: Cid, kind: DagBlockKind) -> bool:
         """Record that a node belongs to a space; returns whether that is new."""
         values = (space, row, not self._has_child(space, cid.raw, kind))
         cursor = self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", values)
@@ -50,9 +50,9 @@ class NodeRows:
             "UPDATE places SET is_head = 0 WHERE space = ? AND is_head = 1 AND node IN "
             "(SELECT n.node FROM links l JOIN nodes n ON n.cid = l.named "
             "WHERE l.child = ? AND (l.how = ? OR n.kind = ?))",
-            (space, row, BUILDS, BlockKind.UCAN.value),
+            (space, row, BUILDS, DagBlockKind.UCAN.value),
         )
-        self._waiting.placed(space, row, cid.raw, is_publish=kind is BlockKind.PUBLISH)
+        self._waiting.placed(space, row, cid.raw, is_publish=kind is DagBlockKind.PUBLISH)
         return bool(cursor.rowcount)
 
     def delete(self, raw: bytes) -> None:
@@ -63,7 +63,7 @@ class NodeRows:
         parents = self._database.execute(
             "SELECT n.node, n.cid, n.kind, p.space FROM links l JOIN nodes n ON n.cid = l.named "
             "JOIN places p ON p.node = n.node WHERE l.child = ? AND (l.how = ? OR n.kind = ?)",
-            (row[0], BUILDS, BlockKind.UCAN.value),
+            (row[0], BUILDS, DagBlockKind.UCAN.value),
         ).fetchall()
         named = self._database.execute("SELECT named FROM links WHERE child = ?", row).fetchall()
         spaces = self._database.execute("SELECT space FROM places WHERE node = ?", row).fetchall()
@@ -72,7 +72,7 @@ class NodeRows:
         self._database.execute("DELETE FROM links WHERE child = ?", row)
         self._waiting.deleted(row[0], named, spaces)
         for parent, parent_raw, kind, space in parents:
-            if not self._has_child(space, parent_raw, BlockKind(kind)):
+            if not self._has_child(space, parent_raw, DagBlockKind(kind)):
                 query = "UPDATE places SET is_head = 1 WHERE space = ? AND node = ?"
                 self._database.execute(query, (space, parent))
 
@@ -84,11 +84,11 @@ class NodeRows:
         )
         return self._database.execute(query, (raw, BUILDS)).fetchall()
 
-    def _has_child(self, space: bytes, raw: bytes, kind: BlockKind) -> bool:
+    def _has_child(self, space: bytes, raw: bytes, kind: DagBlockKind) -> bool:
         """Return whether something in a space builds on a node, or names a UCAN as its proof."""
         query = (
             "SELECT 1 FROM links l JOIN places p ON p.node = l.child AND p.space = ? "
             "WHERE l.named = ? AND l.how = ? LIMIT 1"
         )
-        how = NEEDS if kind is BlockKind.UCAN else BUILDS
+        how = NEEDS if kind is DagBlockKind.UCAN else BUILDS
         return self._database.execute(query, (space, raw, how)).fetchone() is not None

@@ -10,7 +10,7 @@ from typing import Final
 from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_rows import NodeRows
-from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, RefusedBlock
+from culm_connectors.dag.store.outcomes import BlockOutcome, DagBlockKind, RefusedBlock
 from culm_connectors.dag.store.tables import BUILDS, NEEDS
 from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_from_bytes, cid_of
@@ -81,7 +81,7 @@ class NodeTable:
             return BlockOutcome(cid, None, AckStatus.REFUSED, code)
         row = self._database.execute("SELECT node, kind FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         if row is not None:
-            return self._put_again(space, cid, row[0], BlockKind(row[1]), receipt)
+            return self._put_again(space, cid, row[0], DagBlockKind(row[1]), receipt)
         try:
             if len(block) > self._settings.bounds.node:
                 decode_node(block, bounds=self._settings.bounds)
@@ -106,21 +106,21 @@ class NodeTable:
     def _put_ucan(self, space: bytes | None, cid: Cid, ucan: Ucan, receipt: Receipt) -> BlockOutcome:
         waits_for = self._without_verdict(ucan.claims.proofs)
         if not self._may_wait(cid, space, len(ucan.block), receipt, waits_for):
-            return BlockOutcome(cid, BlockKind.UCAN, AckStatus.LATER, WaitingFull.code)
-        row = self._rows.insert(space, cid, BlockKind.UCAN, ucan)
+            return BlockOutcome(cid, DagBlockKind.UCAN, AckStatus.LATER, WaitingFull.code)
+        row = self._rows.insert(space, cid, DagBlockKind.UCAN, ucan)
         self._waiting.enter(row, space, receipt.peer, len(ucan.block), waits_for)
         # The publishes above are reviewed before the waiting for this UCAN ends, and go on waiting for what
         # is below it.
         fallen = self._review_publishes_above(cid)
         self._waiting.settled(cid.raw)
-        return BlockOutcome(cid, BlockKind.UCAN, AckStatus.DURABLE, None, waits_for, fallen=tuple(fallen))
+        return BlockOutcome(cid, DagBlockKind.UCAN, AckStatus.DURABLE, None, waits_for, fallen=tuple(fallen))
 
     def _put_node(self, space: bytes | None, node: ReplicaNode, receipt: Receipt) -> BlockOutcome:
         change = node.change
         refusal: ChainRefusal | None = None
-        kind = BlockKind.APPEND if isinstance(change, AppendChange) else BlockKind.JOIN
+        kind = DagBlockKind.APPEND if isinstance(change, AppendChange) else DagBlockKind.JOIN
         if isinstance(change, PublishChange):
-            kind = BlockKind.PUBLISH
+            kind = DagBlockKind.PUBLISH
             refusal = self._judge.judge(node, receipt.received_at)
             if refusal is not None and not isinstance(refusal.error, UcanProofMissing):
                 code = refusal.error.code
@@ -168,9 +168,9 @@ class NodeTable:
         return peer is None or not waits_for or self._waiting.make_capacity(cid, space, peer, size)
 
     def _put_again(
-        self, space: bytes | None, cid: Cid, row: int, kind: BlockKind, receipt: Receipt
+        self, space: bytes | None, cid: Cid, row: int, kind: DagBlockKind, receipt: Receipt
     ) -> BlockOutcome:
-        if kind is not BlockKind.PUBLISH:
+        if kind is not DagBlockKind.PUBLISH:
             is_placed = space is not None and self._rows.place(space, row, cid, kind)
             missing = tuple(sorted(self._waiting.of_node(row)))
             return BlockOutcome(cid, kind, AckStatus.HAD, None, missing, is_placed=is_placed)
@@ -202,9 +202,9 @@ class NodeTable:
                 "SELECT n.kind, p.id FROM nodes n LEFT JOIN publishes p ON p.node = n.node WHERE n.cid = ?"
             )
             row = self._database.execute(query, (parent.raw,)).fetchone()
-            if row is None or row[0] == BlockKind.UCAN:
+            if row is None or row[0] == DagBlockKind.UCAN:
                 continue  # a UCAN is not a node: a node that names it as its prior waits for ever
-            if (row[0] == BlockKind.PUBLISH) != node.is_publish:
+            if (row[0] == DagBlockKind.PUBLISH) != node.is_publish:
                 raise ChainMixed("publishes build on publishes, and nothing else does")
             if row[1] != own_id:
                 raise PublishIdChanged("the prior publishes to another id")
@@ -260,10 +260,10 @@ class NodeTable:
                 "WHERE l.named = ? AND l.how = ? ORDER BY n.cid"
             )
             for row, child, kind in self._database.execute(query, (raw, NEEDS)).fetchall():
-                if kind == BlockKind.UCAN and child not in seen:
+                if kind == DagBlockKind.UCAN and child not in seen:
                     seen.add(child)
                     above.append(child)
-                elif kind == BlockKind.PUBLISH:
+                elif kind == DagBlockKind.PUBLISH:
                     fallen += self._review(row)
         return fallen
 

@@ -11,7 +11,7 @@ from culm_models.dag.publish.states import PublishState
 from culm_models.dag.wire.messages import AckStatus
 
 
-class BlockKind(StrEnum):
+class DagBlockKind(StrEnum):
     """Kind of a node."""
 
     APPEND = "append"
@@ -33,7 +33,7 @@ class BlockOutcome:
     """Outcome of one node or UCAN."""
 
     cid: Cid
-    kind: BlockKind | None
+    kind: DagBlockKind | None
     """None if the bytes are neither a node nor a UCAN."""
     status: AckStatus
     """DURABLE: it is new here (durable once committed). HAD, REFUSED (with the code), LATER (no capacity)."""
@@ -69,7 +69,7 @@ class FolderChanges:
 
     def add_block(self, space: bytes | None, block: bytes, outcome: BlockOutcome) -> None:
         """Add the outcome of a node or UCAN that came in a space."""
-        is_publish = outcome.kind is BlockKind.PUBLISH
+        is_publish = outcome.kind is DagBlockKind.PUBLISH
         # A publish that was here has a further receipt, and may be in the order because of it.
         if not (outcome.is_new or outcome.fallen or (is_publish and outcome.status is AckStatus.HAD)):
             return
@@ -130,7 +130,7 @@ class PublishedDag:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingBlocks:
     """Missing nodes and shards of the states of some nodes (`POST /spaces/S/lack`), each list ascending."""
 
     nodes: tuple[Cid, ...]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from culm_connectors.dag.store.outcomes import BlockKind
+from culm_connectors.dag.store.outcomes import DagBlockKind
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.edge.fair_turns import caller_address
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
@@ -24,7 +24,7 @@ _OF_SPACE, _OF_ADDRESS, _OF_PEER = range(3)
 """Holders by which places are counted; also the order of the columns."""
 _NAMED_NOT_HERE: Final = (
     "NOT EXISTS (SELECT 1 FROM refused r WHERE r.cid = l.named) AND NOT EXISTS (SELECT 1 FROM nodes n "
-    f"WHERE n.cid = l.named AND (n.kind = '{BlockKind.PUBLISH.value}' OR EXISTS "
+    f"WHERE n.cid = l.named AND (n.kind = '{DagBlockKind.PUBLISH.value}' OR EXISTS "
     "(SELECT 1 FROM places q WHERE q.space = p.space AND q.node = n.node)))"
 )
 _FILL: Final = (

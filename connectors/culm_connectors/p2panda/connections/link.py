@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from culm_connectors.edge.serving import Link
+from culm_connectors.edge.serving import ServedLink
 from culm_connectors.logs.check_pool import Checked
 from culm_connectors.p2panda.connections.budgets import Budget
 from culm_connectors.p2panda.settings import DriverSettings
@@ -25,7 +25,7 @@ class Work:
     other: Message | None = None
 
 
-class PeerLink(Link):
+class PeerLink(ServedLink):
     """One connection to one remote."""
 
     def __init__(self, connection: Connection, settings: DriverSettings, budget: Budget) -> None:

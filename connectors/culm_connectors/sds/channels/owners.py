@@ -18,7 +18,7 @@ Refusal = tuple[str, str]
 _CHANNEL: Final = ""
 
 
-class Owners:
+class ChannelOwners:
     """The newest rows by channel and participant id, complete for the partitions that are followed."""
 
     def __init__(self) -> None:

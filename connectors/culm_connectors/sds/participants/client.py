@@ -51,15 +51,15 @@ EventListener = Callable[[EventFrame], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EventPosition:
     """A client's position in its channel's events: the last number, and the edge's cursor behind it."""
 
     number: int = 0
     cursor: bytes | None = None
 
 
-FROM_NOW = Place()
-FROM_THE_BEGINNING = Place(0, b"")
+FROM_NOW = EventPosition()
+FROM_THE_BEGINNING = EventPosition(0, b"")
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class SdsClient:
         participant_id: str | None = None,
         profile: Profile = "spec",
         settings: Mapping[str, Setting] | None = None,
-        place: Place = FROM_NOW,
+        place: EventPosition = FROM_NOW,
         transport: TransportSettings | None = None,
     ) -> None:
         self.channel_id = channel_id
@@ -189,7 +189,7 @@ class SdsClient:
                     case Accepted(token=token):
                         self._accept(token)
                     case Mark(cursor=cursor):
-                        self.place = Place(self.place.number, cursor)
+                        self.place = EventPosition(self.place.number, cursor)
                     case Joined():
                         call.joined = True
                         self.joined.set()
@@ -212,7 +212,7 @@ class SdsClient:
         if event.number is not None:
             if event.number <= self.place.number:
                 return
-            self.place = Place(event.number, event.cursor)
+            self.place = EventPosition(event.number, event.cursor)
         if event.kind in ("acknowledged", "gave_up") and event.participant_id == self.participant_id:
             _remember(self._settled, event.message_id, event.kind == "acknowledged")
         elif event.kind == "rejected":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from culm_connectors.sds.errors import StateError
-from culm_connectors.sds.participants.state import Snapshot, StateFolder, log_entries
+from culm_connectors.sds.participants.state import ParticipantSnapshot, StateFolder, log_entries
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
 from culm_models.sds.channel_state import Status
@@ -44,7 +44,7 @@ class LoggedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ParticipantStep:
     """Result of one input: the machine's output, and those of its events that are recorded in the log."""
 
     output: ChannelOutput
@@ -115,7 +115,7 @@ class Participant:
     def _fresh(self) -> Channel:
         return Channel(self.channel_id, self.profile, self._settings, now_ms=self._made_ms, seed=self._seed)
 
-    def _restore(self, snapshot: Snapshot) -> None:
+    def _restore(self, snapshot: ParticipantSnapshot) -> None:
         known = {field.name for field in dataclasses.fields(SdsSettings)}
         try:
             kept = {name: value for name, value in snapshot.settings.items() if name in known}
@@ -132,7 +132,7 @@ class Participant:
         # What the former process was about to tell when it ended is told now.
         self._folder.commit()
 
-    def _load(self, snapshot: Snapshot) -> None:
+    def _load(self, snapshot: ParticipantSnapshot) -> None:
         self._made_ms, self._now_ms, self._seed = snapshot.made_ms, snapshot.now_ms, snapshot.seed
         self.cursor, self._logged = snapshot.cursor, snapshot.logged
         self._channel = self._fresh()
@@ -147,10 +147,10 @@ class Participant:
 
     # Steps.
 
-    def say(self, content: bytes, now_ms: int, nonce: bytes, *, ephemeral: bool = False) -> Step:
+    def say(self, content: bytes, now_ms: int, nonce: bytes, *, ephemeral: bool = False) -> ParticipantStep:
         """Send a message. Raises SdsError, without any change of state."""
         if ephemeral:
-            return Step(
+            return ParticipantStep(
                 self._channel.send(
                     self.participant_id, content, self._time(now_ms), ephemeral=True, nonce=nonce
                 )
@@ -159,7 +159,7 @@ class Participant:
 
     def receive(
         self, wire: bytes, now_ms: int, hint: bytes | None = None, *, from_store: bool = False
-    ) -> Step:
+    ) -> ParticipantStep:
         """Process a received message."""
         now_ms = self._time(now_ms)
         step = self._do(_RECEIVE, now_ms, (wire, hint, from_store))
@@ -167,31 +167,31 @@ class Participant:
             self._folder.add_input(_RECEIVE, now_ms, wire, hint, from_store)
         return step
 
-    def tick(self, now_ms: int) -> Step:
+    def tick(self, now_ms: int) -> ParticipantStep:
         """Do what is due."""
         return self._take(_TICK, now_ms)
 
-    def compare_head(self, newest: Sequence[tuple[int, str]], now_ms: int) -> Step:
+    def compare_head(self, newest: Sequence[tuple[int, str]], now_ms: int) -> ParticipantStep:
         """Compare with the newest messages of the channel."""
         return self._take(_HEAD, now_ms, [list(head) for head in newest])
 
-    def say_again(self, message_ids: Iterable[str], now_ms: int) -> Step:
+    def say_again(self, message_ids: Iterable[str], now_ms: int) -> ParticipantStep:
         """Send unacknowledged messages again, now."""
         return self._take(_AGAIN, now_ms, list(message_ids))
 
-    def stand_at(self, cursor: bytes, now_ms: int) -> Step:
+    def stand_at(self, cursor: bytes, now_ms: int) -> ParticipantStep:
         """Note the cursor up to which the edge's store has been read."""
         return self._take(_STAND, now_ms, cursor)
 
-    def set_clock(self, now_ms: int, clock_ms: int) -> Step:
+    def set_clock(self, now_ms: int, clock_ms: int) -> ParticipantStep:
         """Set the wall clock that belongs to a time of the timers."""
         return self._take(_CLOCK, now_ms, clock_ms)
 
-    def reached(self, now_ms: int) -> Step:
+    def reached(self, now_ms: int) -> ParticipantStep:
         """Fetch all missing messages again, since others can be reached again, before any is given up."""
         return self._take(_REACHED, now_ms)
 
-    def withdraw_ahead(self, now_ms: int) -> Step:
+    def withdraw_ahead(self, now_ms: int) -> ParticipantStep:
         """Undo what was sent with a clock that was ahead; see `Channel.withdraw_ahead`."""
         return self._take(_WITHDRAW, now_ms)
 
@@ -219,7 +219,7 @@ class Participant:
         """Write all of the state anew."""
         self._folder.commit()
         self._folder.write_snapshot(
-            Snapshot(
+            ParticipantSnapshot(
                 self.channel_id,
                 self.profile,
                 self.participant_id,
@@ -261,16 +261,16 @@ class Participant:
         self._clock_ms += now_ms - self._now_ms
         self._now_ms = now_ms
 
-    def _take(self, kind: int, now_ms: int, *arguments: Any) -> Step:
+    def _take(self, kind: int, now_ms: int, *arguments: Any) -> ParticipantStep:
         now_ms = self._time(now_ms)
         step = self._do(kind, now_ms, arguments)
         self._folder.add_input(kind, now_ms, *arguments)
         return step
 
-    def _do(self, kind: int, now_ms: int, arguments: Sequence[Any]) -> Step:
+    def _do(self, kind: int, now_ms: int, arguments: Sequence[Any]) -> ParticipantStep:
         output = _STEPS[kind](self, now_ms, *arguments)
         logged = tuple(entry for event in output.events if (entry := self._log(event)) is not None)
-        return Step(output, logged)
+        return ParticipantStep(output, logged)
 
     def _log(self, event: SdsEvent) -> LoggedMessage | None:
         if not isinstance(event, Sent | Delivered) or event.position is None:

@@ -26,7 +26,7 @@ from types import TracebackType
 from culm_connectors.sds.errors import SdsEdgeError
 from culm_connectors.sds.history.retrieval import cut
 from culm_connectors.sds.participants.calling import Call, Dials, keep_calling, refusal
-from culm_connectors.sds.participants.participant import LoggedMessage, Participant, Step
+from culm_connectors.sds.participants.participant import LoggedMessage, Participant, ParticipantStep
 from culm_connectors.sds.participants.passing_time import PassingTime, elapsed_ms
 from culm_connectors.sds.participants.state import StateFolder
 from culm_connectors.transport import Address, Identity, TransportSettings
@@ -59,7 +59,7 @@ _SEED_BYTES = 32
 
 EventListener = Callable[[SdsEvent], None]
 LogListener = Callable[[LoggedMessage], None]
-Work = Callable[[int], Step]
+Work = Callable[[int], ParticipantStep]
 """One step of the machine, to be done in its turn, at the time that it is then."""
 _CLOCK_DRIFT_MS = 250
 """Milliseconds by which the wall clock may move against the timers before the machine is informed."""
@@ -115,7 +115,7 @@ class SdsPeer:
         self._now_ms = now_ms
         self._elapsed_ms = elapsed_ms
         self._stack = contextlib.AsyncExitStack()
-        self._inputs: asyncio.Queue[tuple[Work, asyncio.Future[Step] | None]] = asyncio.Queue(
+        self._inputs: asyncio.Queue[tuple[Work, asyncio.Future[ParticipantStep] | None]] = asyncio.Queue(
             _MAX_WAITING_INPUTS
         )
         self._dials = Dials()
@@ -214,8 +214,8 @@ class SdsPeer:
 
     # The machine's turn.
 
-    async def _do(self, work: Work) -> Step:
-        done: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
+    async def _do(self, work: Work) -> ParticipantStep:
+        done: asyncio.Future[ParticipantStep] = asyncio.get_running_loop().create_future()
         await self._inputs.put((work, done))
         return await done
 
@@ -223,7 +223,7 @@ class SdsPeer:
         while True:
             batch = await self._next_batch()
             now_ms = self._time.advance(self._participant.next_due_ms())
-            done: list[tuple[Step, asyncio.Future[Step] | None]] = []
+            done: list[tuple[ParticipantStep, asyncio.Future[ParticipantStep] | None]] = []
             if abs(self._participant.clock_at(now_ms) - self._now_ms()) > _CLOCK_DRIFT_MS:
                 done.append((self._clock_now(now_ms), None))
             for work, future in batch:
@@ -249,10 +249,10 @@ class SdsPeer:
                 )
             self._changed.set()
 
-    def _clock_now(self, now_ms: int) -> Step:
+    def _clock_now(self, now_ms: int) -> ParticipantStep:
         return self._participant.set_clock(now_ms, self._now_ms())
 
-    async def _next_batch(self) -> list[tuple[Work, asyncio.Future[Step] | None]]:
+    async def _next_batch(self) -> list[tuple[Work, asyncio.Future[ParticipantStep] | None]]:
         try:
             async with asyncio.timeout(self._pause_s()):
                 batch = [await self._inputs.get()]
@@ -270,7 +270,7 @@ class SdsPeer:
         # The first moment at which it is due: the time counts whole milliseconds.
         return max(0, due_ms - self._time.advance(due_ms) + 1) / 1_000
 
-    def _act(self, step: Step) -> None:
+    def _act(self, step: ParticipantStep) -> None:
         for message in step.output.send:
             is_sent = self._say(SdsMessage(self.channel_id, message.wire))
             if message.kind in ("new", "retry"):

@@ -38,7 +38,7 @@ _INPUTS_PER_SNAPSHOT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ParticipantSnapshot:
     """All of a participant's state at one moment. `told`: entries of the told file that belong to it."""
 
     channel_id: str
@@ -91,7 +91,7 @@ class StateFolder:
             lambda: StateError(f"{path} is in use", hint="another process is this participant"),
             file_name="lock",
         )
-        self.snapshot: Snapshot | None = None
+        self.snapshot: ParticipantSnapshot | None = None
         self._generation = 0
         self._snapshot_bytes = 0
         self._pending = bytearray()
@@ -126,7 +126,7 @@ class StateFolder:
             format_number, self._generation, *fields = cbor.loads(record)
             if format_number != _FORMAT:
                 raise StateError(f"{file} has format {format_number}; known is {_FORMAT}")
-            self.snapshot = Snapshot(*fields)
+            self.snapshot = ParticipantSnapshot(*fields)
         except (ValueError, TypeError, cbor.CborError) as error:
             raise StateError(f"{file} is damaged", hint="move the folder away to begin anew") from error
         self._snapshot_bytes = len(record)
@@ -188,7 +188,7 @@ class StateFolder:
         max_input_bytes = max(_LEAST_INPUT_BYTES, _INPUTS_PER_SNAPSHOT * self._snapshot_bytes)
         return self._inputs.tell() > max_input_bytes
 
-    def write_snapshot(self, snapshot: Snapshot) -> None:
+    def write_snapshot(self, snapshot: ParticipantSnapshot) -> None:
         """Put a snapshot in the place of the inputs; everything must have been committed."""
         assert not self._pending, "a snapshot is of what was committed"
         generation = self._generation + 1

@@ -126,11 +126,11 @@ def import_(
     """
     from dataclasses import asdict
 
-    from culm_connectors.bamboo_p2p.bundle import Imported, import_bundle
+    from culm_connectors.bamboo_p2p.bundle import BundleImport, import_bundle
     from culm_connectors.bamboo_p2p.errors import BundleError
 
     damage: BundleError | None = None
-    imported = Imported()
+    imported = BundleImport()
     with (
         open_folder(folder, made_flavour(folder, flavour)) as store,
         file.open("rb") as source,

@@ -27,7 +27,7 @@ from culm_topics.sds.keys import MAX_ID_BYTES, is_id
 from culm_topics.sds.records import SdsEventKind, SdsEventRecord
 
 if TYPE_CHECKING:
-    from culm_connectors.sds.participants.client import Place, SdsClient
+    from culm_connectors.sds.participants.client import EventPosition, SdsClient
     from culm_connectors.sds.participants.participant import LoggedMessage
     from culm_connectors.sds.participants.peer import SdsPeer
     from culm_connectors.transport import Address
@@ -149,7 +149,7 @@ async def participating(
     expected: bytes | None,
     on_event: OnEvent,
     *,
-    since: Place | None = None,
+    since: EventPosition | None = None,
     keep_place: bool = True,
 ) -> AsyncIterator[Participation]:
     """Run a participant that keeps a connection to an edge. `on_event` receives each event once.
@@ -188,7 +188,7 @@ async def _full(identity: ParticipantIdentity, on_event: OnEvent) -> AsyncIterat
 
 @contextlib.asynccontextmanager
 async def _hosted(
-    identity: ParticipantIdentity, on_event: OnEvent, since: Place | None, *, keep_place: bool
+    identity: ParticipantIdentity, on_event: OnEvent, since: EventPosition | None, *, keep_place: bool
 ) -> AsyncIterator[SdsClient]:
     from culm_connectors.sds.participants.client import SdsClient
 
@@ -281,19 +281,21 @@ def of_frame(frame: Any) -> SdsEventRecord:
 # The position at which a hosted participant's client left off.
 
 
-def _place(folder: Path) -> Place:
-    from culm_connectors.sds.participants.client import FROM_NOW, Place
+def _place(folder: Path) -> EventPosition:
+    from culm_connectors.sds.participants.client import FROM_NOW, EventPosition
 
     try:
         kept = json.loads((folder / "place.json").read_text())
-        return Place(int(kept["number"]), None if kept["cursor"] is None else bytes.fromhex(kept["cursor"]))
+        return EventPosition(
+            int(kept["number"]), None if kept["cursor"] is None else bytes.fromhex(kept["cursor"])
+        )
     except FileNotFoundError:
         return FROM_NOW
     except (OSError, ValueError, KeyError, TypeError):
         return FROM_NOW
 
 
-def _keep_place(folder: Path, position: Place) -> None:
+def _keep_place(folder: Path, position: EventPosition) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     cursor = None if position.cursor is None else position.cursor.hex()
     partial = folder / "place.json.partial"

@@ -13,7 +13,7 @@ import pytest
 from culm_connectors.dag.http.client_budgets import Places
 from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.settings import DoorLimits
-from culm_connectors.dag.http.sockets import OpenConnections
+from culm_connectors.dag.http.sockets import HttpConnections
 from tests.connectors.dag.http.doors import OpenDoor, open_door
 from tests.support.connectors.channels import Certificates
 from tests.support.process.waiting import while_working
@@ -73,7 +73,7 @@ async def test_a_door_that_ends_leaves_no_connection_waiting(tmp_path: Path) -> 
 
 def test_waiting_connections_are_admitted_address_by_address(tmp_path: Path) -> None:
     limits = DoorLimits(max_connections=2, max_connections_per_address=1, max_waiting_connections=3)
-    counted = OpenConnections(limits)
+    counted = HttpConnections(limits)
     assert counted.enter("a") and counted.enter("b")
 
     def waits(host: str) -> bool:
@@ -146,7 +146,7 @@ def test_every_limit_is_documented() -> None:
 
 
 def test_a_connection_that_is_gone_leaves_its_place() -> None:
-    counted = OpenConnections(DoorLimits(max_connections=2, max_connections_per_address=1))
+    counted = HttpConnections(DoorLimits(max_connections=2, max_connections_per_address=1))
     assert [counted.enter(host) for host in "aabc"] == [True, False, True, False]
     counted.leave("a")
     assert counted.enter("c")

@@ -84,7 +84,7 @@ def _path(text: str) -> tuple[Cid, list[str]]:
 
 
 def _wanted(request: Request) -> _Wanted:
-    """Return the requested format; the parameter precedes the header. Raises `RequestError`."""
+    """Return the requested format; the parameter precedes the header. Raises `HttpRequestError`."""
     named = request.query_params.get("format")
     ranges = parse_accept(request.headers.getlist("accept"))
     if named not in (None, "raw", "car"):

@@ -20,7 +20,7 @@ from culm_connectors.dag.http.answers.schemas import (
 from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_cid, path_space
 from culm_connectors.dag.http.problems import RequestMalformed, problem, status_of
-from culm_connectors.dag.store.outcomes import BlockOutcome, Lack
+from culm_connectors.dag.store.outcomes import BlockOutcome, MissingBlocks
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.car.reader import read_car
@@ -111,7 +111,7 @@ async def post_lack(door: Door, request: Request, client: HttpClient) -> Respons
     finally:
         end()
     if hidden:
-        lack = Lack(tuple(sorted({*lack.nodes, *hidden})), lack.shards, lack.opaque_shards)
+        lack = MissingBlocks(tuple(sorted({*lack.nodes, *hidden})), lack.shards, lack.opaque_shards)
     accepted = parse_accept(request.headers.getlist("accept"))
     if preferred(accepted, (JSON_TYPE, DAG_CBOR_TYPE)) == DAG_CBOR_TYPE:
         value = {"nodes": list(lack.nodes), "shards": list(lack.shards), "opaque": list(lack.opaque_shards)}

@@ -68,7 +68,7 @@ async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid
     """Return whether a client that may append or read may learn that a shard is here.
 
     For a client without access to all spaces, a shard that is not in one of its spaces is as good as absent.
-    Raises `RequestError`.
+    Raises `HttpRequestError`.
     """
     if "anyone" in (door.settings.append, door.settings.read):
         return True
@@ -92,7 +92,7 @@ def _named_space(door: Door, client: HttpClient, request: Request) -> bytes | No
 
 
 async def _append_space(door: Door, client: HttpClient, request: Request) -> bytes:
-    """Return the space of a request, to which its client may append. Raises `RequestError`."""
+    """Return the space of a request, to which its client may append. Raises `HttpRequestError`."""
     space = _named_space(door, client, request)
     if space is None:
         raise RequestMalformed("say for which space: ?space=")
