@@ -244,7 +244,8 @@ async def _within(timeout_s: float, work: Awaitable[None], name: str) -> None:
             await work
     except TimeoutError:
         logger.warning(
-            "stopping without waiting longer for Kafka: what %s took last is not kept; peers bring it again",
+            "stopping without waiting longer for Kafka: the last data that %s received is not kept; "
+            "peers send it again",
             name,
         )
 

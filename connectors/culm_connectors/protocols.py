@@ -60,11 +60,11 @@ class ProtocolSettings(BaseModel):
         SdsEdgeSettings(), description="channels of SDS: whether, and what one peer may do"
     )
     chotki: ChotkiEdgeSettings = Field(
-        ChotkiEdgeSettings(), description="replicas of Chotki: where they are, and what one may do"
+        ChotkiEdgeSettings(), description="replicas of Chotki: addresses and limits"
     )
     bamboo: BambooEdgeSettings = Field(
-        BambooEdgeSettings(), description="bare logs of Bamboo: where peers are, and what one may do"
+        BambooEdgeSettings(), description="bare logs of Bamboo: addresses and limits"
     )
     dag: DagEdgeSettings = Field(
-        DagEdgeSettings(), description="DAGs: where peers may call, the deployment's rules, and quotas"
+        DagEdgeSettings(), description="DAGs: addresses, validation rules of the deployment, and quotas"
     )

@@ -53,10 +53,12 @@ class ConnectorLimits(ProtocolSettings):
         description="the largest size of the index: at it, and on a full disk, nothing more is taken",
     )
     max_bytes_per_author: int = Field(
-        0, ge=0, description="the logs of one author; peers can bring no more of it; 0: unlimited"
+        0,
+        ge=0,
+        description="size of the logs of one author; further entries from peers are refused; 0: unlimited",
     )
     max_bytes_per_peer: int = Field(
-        0, ge=0, description="entries that one peer brought and that are still held; 0: unlimited"
+        0, ge=0, description="entries received from one peer that are still stored; 0: unlimited"
     )
     repair: RepairSettings = Field(
         RepairSettings(), description="entries that expired before they got to `logs`: produced again"

@@ -16,7 +16,7 @@ class TlsFiles(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    certificate: Path | None = Field(None, description="own certificate and the chain behind it")
+    certificate: Path | None = Field(None, description="the own certificate, followed by its chain")
     private_key: Path | None = None
     ca: Path | None = Field(None, description="the authority of the other side; by default the system's")
     server_name: str | None = Field(

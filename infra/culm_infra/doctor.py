@@ -237,7 +237,7 @@ _ADVICE: tuple[_Rule, ...] = (
     (
         "AUTHORIZATION",
         lambda kafka: (
-            f"the user lacks a right: this check creates, writes, reads and deletes {kafka.prefix}"
+            f"the user is missing a right: this check creates, writes, reads and deletes {kafka.prefix}"
             "doctor-*; `culm topics acls --program admin` prints what that takes"
         ),
     ),
@@ -254,7 +254,7 @@ def _kafka_advice(error: Exception, kafka: KafkaSettings) -> str:
     for mark, advice in _ADVICE:
         if mark in message:
             return advice(kafka)
-    return f"is {kafka.bootstrap} right and reachable? `culm stack status` tells about the local stack"
+    return f"is {kafka.bootstrap} right and reachable? `culm stack status` shows the local stack"
 
 
 def _dotted(numbers: tuple[int, ...]) -> str:

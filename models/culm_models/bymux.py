@@ -205,7 +205,7 @@ class Endpoint:
         if state is None:
             raise StreamUnknown(f"there is no stream {stream}")
         if amount > state.unconsumed:
-            raise ConsumedTooMuch(f"{amount} bytes are said to be consumed, {state.unconsumed} came")
+            raise ConsumedTooMuch(f"{amount} bytes are reported as consumed, {state.unconsumed} came")
         state.unconsumed -= amount
         if state.granted is None or not amount:
             return

@@ -101,7 +101,7 @@ def _tell_expired(job: str, settings: KafkaSettings, watch: KafkaWatch, metrics:
     if records:
         _LOG.warning(
             "job begins without a checkpoint, and %d records of %s were removed before it could read them: "
-            "docs/operating.md says under 'Records that expired' what that means",
+            "docs/operating.md explains this under 'Records that expired'",
             records,
             ", ".join(sorted({topic for topic, _ in removed})),
             extra={"job": job},

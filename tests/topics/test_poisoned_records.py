@@ -80,7 +80,7 @@ def test_a_view_shows_what_it_passed_over_beside_what_there_is(
     (problem,) = (row for row in rows if "problem" in row)
     assert (problem["problem"], problem["topic"], problem["records"]) == ("topics.record", topic, records)
     assert "partition 0 offset 0" in problem["first"][0]
-    assert f"{records} records of `{topic}` were passed over" in told
+    assert f"{records} records of `{topic}` were skipped" in told
 
 
 def test_listing_logs_passes_over_what_is_no_record_and_says_so(
@@ -90,7 +90,7 @@ def test_listing_logs_passes_over_what_is_no_record_and_says_so(
     assert status == 3
     assert [row["height"] for row in rows if "height" in row] == [1]
     assert {"problem": "topics.record", "topic": "logs", "records": 3} in rows
-    assert "3 records of `logs` were passed over" in told
+    assert "3 malformed records of `logs` were skipped" in told
 
 
 def test_the_good_blocks_are_there_and_torn_ones_are_named(settings: KafkaSettings) -> None:

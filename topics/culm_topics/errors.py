@@ -71,7 +71,7 @@ class OffsetOutOfRange(TopicsError, code="topics.offset_out_of_range"):
     """The position to resume from is no longer, or not yet, in the topic: this reader has lost records."""
 
     default_hint: ClassVar[str | None] = (
-        "begin again with a new group, or set the offsets of this one to where reading shall go on"
+        "start with a new group, or set the offsets of this one to the position from which to read"
     )
 
 
@@ -79,7 +79,7 @@ class LogGap(TopicsError, code="topics.gap"):
     """A log's sequence number jumps: an entry is missing in the replicated log."""
 
     default_hint: ClassVar[str | None] = (
-        "the job `logs`, run again with a new checkpoint, writes the log anew from `entries`"
+        "the job `logs`, run with a new checkpoint, writes the log again from `entries`"
     )
 
 

@@ -122,7 +122,7 @@ class BambooSession:
         connection = self.connection
         if lane == CONTROL:
             if connection.control_waiting > self._settings.control_backlog_bytes:
-                raise LimitReached("the other end does not read what is said on the control channel")
+                raise LimitReached("the other end does not read the control channel")
             await self._worker.until_allowed()
             return False
         await self._pump.wait_until(lambda: not connection.data_waits or connection.dropped is not None)

@@ -186,7 +186,7 @@ class ReplicaConnection:
         gaps = self.publisher.gaps.check(mark, now_s)
         if gaps:
             ids = ", ".join(str(Id(src, pro)) for src, pro in sorted(gaps.items())[:_NAMED_GAPS])
-            self.warn(Warned(GAP, f"{ids} was brought and builds on what has not come"))
+            self.warn(Warned(GAP, f"{ids} was received before the changes that it builds on"))
             self.reason = "gap"
             self.close()
 

@@ -115,7 +115,7 @@ class ChotkiDriver:
     async def _speak(self, channel: ByteChannel, name: str) -> bool:
         """Run a session. Returns whether the peer's handshake arrived."""
         if (refusal := self._judge(channel.principal)) is not None:
-            logger.warning("%s: not spoken with: %s", name, refusal.text)
+            logger.warning("%s: no session: %s", name, refusal.text)
             self.metrics.refused["identity"] += 1
             channel.abort(refusal.text)
             return False

@@ -29,7 +29,10 @@ from culm_models.chotki.sync.open_syncs import OpenSync
 from culm_topics.kafka.clients import KafkaSettings
 
 _TOLD: Mapping[PacketArrival, tuple[str, str]] = {
-    PacketArrival.LATE: (LATE, "comes behind what its source has said: its writer went back"),
+    PacketArrival.LATE: (
+        LATE,
+        "is older than the last change of its source: the writer was restored from an old copy",
+    ),
     PacketArrival.REPEATED: (REPEATED, "came before"),
     PacketArrival.LOOP: (LOOP, "came before by another connection: the tree of replicas has a circle"),
     PacketArrival.REUSED: (ID_REUSED, "came before with other bytes"),

@@ -29,7 +29,7 @@ class ChotkiEdgeSettings(BaseModel):
         pattern=r"^[0-9a-f]{1,16}$",
         description="own source in hex; by default the one it has, else a free one",
     )
-    name: str = Field("", max_length=200, description="what this replica says that it is called")
+    name: str = Field("", max_length=200, description="the name that this replica announces")
     mode: int = Field(7, ge=0, le=7, description="1 read, 2 write, 4 live, added up; 5 is a read-only tap")
     compat: Literal["default", "go"] = Field("default", description="go: the Go replica's own ways")
     tls: TlsFiles = Field(TlsFiles(), description="what tls:// shows, and whom it believes")
@@ -52,7 +52,7 @@ class ChotkiEdgeSettings(BaseModel):
     max_tail_bytes: int = Field(
         4_294_967_296,
         ge=65_536,
-        description="on disk: live packets that no epoch has yet; beyond it nobody new is served",
+        description="on disk: live packets that no epoch includes yet; above this no new replica is served",
     )
     max_tail_memory_bytes: int = Field(
         67_108_864, ge=1_048_576, description="of these packets so much is in memory before any is on disk"
@@ -78,7 +78,7 @@ class ChotkiEdgeSettings(BaseModel):
         100_000, ge=1, description="values of hash-indexed fields that are watched for duplicates"
     )
     gap_s: float = Field(
-        1.0, gt=0, description="ends a connection so long after the job gave up that what it brought counts"
+        1.0, gt=0, description="end a connection this long after the job gave up the data that it sent"
     )
     rejects_per_minute: float = Field(
         60.0, gt=0, description="refused records of one principal that are written to the topic rejected"

@@ -111,7 +111,7 @@ async def claim(
         await _produce(producer, kafka, src, winner)
         if wanted is not None:
             break
-    raise SourceTaken(f"source {src:x} was claimed by somebody else at the same moment")
+    raise SourceTaken(f"source {src:x} was claimed by another process at the same moment")
 
 
 async def _say(producer: BatchProducer, kafka: KafkaSettings, src: int, owner: str, run: bytes) -> None:

@@ -47,7 +47,7 @@ def join_heads(folder: DagFolder, space: bytes, *, now: int) -> Cid:
     """
     heads = folder.queries.whole_heads(space)
     if len(heads) < 2:
-        raise NothingToJoin("fewer than two heads all of whose ancestors are here")
+        raise NothingToJoin("fewer than two heads whose ancestors are all present")
     return put_own(folder, space, encode_join(heads).data, now=now).cid
 
 

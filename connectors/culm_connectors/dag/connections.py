@@ -146,7 +146,7 @@ class DagConnection:
             async with asyncio.timeout(_BACKLOG_TIMEOUT_S):
                 await self.pump.wait_until(lambda: self.exchange.waiting_bytes <= _BACKLOG_BYTES)
         except TimeoutError:
-            raise DagUnexpected("the other end does not read what it is told") from None
+            raise DagUnexpected("the other end does not read its messages") from None
         await asyncio.sleep(pause_s)
         await self._service.until_allowed()
         return False

@@ -86,7 +86,7 @@ def read_deployment(kafka: KafkaSettings) -> Iterator[EdgeFolder]:
             folder.commit()
             if passed_over.records:
                 _LOGGER.warning(
-                    "%d records of %s are passed over: %s",
+                    "skipped %d records of %s: %s",
                     passed_over.records,
                     name,
                     "; ".join(passed_over.first),

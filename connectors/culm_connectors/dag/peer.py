@@ -178,4 +178,4 @@ class DagPeer:
             if speaking in done:
                 raise remote.why_ended()
             if time.monotonic() - remote.moved_at_s > self.settings.progress_timeout_s:
-                raise DagSyncError("the other end stands still")
+                raise DagSyncError("the other end makes no progress")

@@ -155,7 +155,7 @@ def _principal(path: Path, name: str) -> str:
     except ValueError:
         pass
     raise AccessError(
-        f"{path}: {name[:80]!r} is nobody that a rule can name",
+        f"{path}: {name[:80]!r} is not a principal that a rule can name",
         hint="write a peer id (64 hex digits), tls:HEX, token:HEX, address:HOST, or `*`",
     )
 

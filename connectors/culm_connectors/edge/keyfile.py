@@ -37,7 +37,7 @@ def load_key(folder: Path, *, hint: str | None = None) -> KeyPair:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise KeyFileError(f"{path} is open to other users", hint=f"chmod 600 {path}")
     if len(private_key) != 32:
-        raise KeyFileError(f"{path} holds {len(private_key)} bytes where a private key has 32")
+        raise KeyFileError(f"{path} holds {len(private_key)} bytes instead of the 32 of a private key")
     return KeyPair.from_private_key(private_key)
 
 

@@ -112,8 +112,8 @@ def added(metrics: Kept, other: Kept) -> Kept:
 
 _GAUGES = (
     ("culm_connections", "connections open now", "connections"),
-    ("culm_staged_records", "records that peers brought and that wait for Kafka", "staged"),
-    ("culm_staged_bytes", "bytes that peers brought and that wait for Kafka", "staged_bytes"),
+    ("culm_staged_records", "records received from peers that wait for Kafka", "staged"),
+    ("culm_staged_bytes", "bytes received from peers that wait for Kafka", "staged_bytes"),
     ("culm_unsent_bytes", "bytes that wait for peers that read slowly", "unsent_bytes"),
     ("culm_peers_waiting", "peers that wait until others have caught up", "waiting_for_turn"),
 )
@@ -149,7 +149,7 @@ def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
     yield counter_by("culm_sessions_failed", "sessions that failed, by code", "code", failed)
     latency = HistogramMetricFamily(
         "culm_accept_latency_seconds",
-        "from what a peer brought to Kafka's acknowledgement",
+        "from the receipt of data from a peer to Kafka's acknowledgement",
         labels=[LABEL],
     )
     for protocol, metrics in measured.items():

@@ -128,7 +128,7 @@ class TopicReader:
             elif not low <= start <= high:
                 raise OffsetLost(
                     f"{self.topic}/{partition}: offset {start} is outside of {low}..{high}",
-                    hint="retention removed what was not read yet, or the topic was created anew",
+                    hint="retention removed records that were not read yet, or the topic was created again",
                 )
             self.ends[self.topic, partition] = high
             self.positions[self.topic, partition] = start

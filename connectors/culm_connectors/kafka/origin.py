@@ -45,7 +45,7 @@ async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float =
             logger.debug("the origin cannot be asked for: %s", error)
             continue
         if changed := known.differences(current):
-            raise RecreatedWhileRead(f"created anew while we read them: {'; '.join(changed)}")
+            raise RecreatedWhileRead(f"created again while they were read: {'; '.join(changed)}")
         added = [
             f"{name} has {count} partitions, of which this process reads {known.partition_counts[name]}"
             for name, count in current.partition_counts.items()

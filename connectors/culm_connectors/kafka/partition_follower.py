@@ -245,7 +245,7 @@ class PartitionFollower:
                 self._requests.pop(number, None)
         for number in late:
             new[number].done.set_exception(
-                ConsumeFailed("following channels: the broker does not tell where they end")
+                ConsumeFailed("following channels: the broker does not report their end offsets")
             )
         if new:
             # A broker that has just started, or a topic just created, needs a moment.

@@ -34,7 +34,7 @@ _MAX_READERS = 64
 _GROWTH = 2
 _LOCK_HEAD_BYTES = 4_096
 _READER_BYTES = 64
-_SPACE_HINT = "make room on this disk, or replace it where it has room"
+_SPACE_HINT = "free space on this disk, or move the file to a larger one"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL = tuple(os.strerror(code) for code in _NO_SPACE)
 # The message of lmdb if only a part of a write fitted on the disk.

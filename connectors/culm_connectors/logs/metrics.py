@@ -20,13 +20,15 @@ def of_index(index: IndexWriter, warm_start: WarmStart, gaps: LogGaps) -> Iterat
     yield gauge("culm_index_logs", "logs in the index", held_logs)
     yield gauge("culm_index_entries", "entries in the index", held_entries)
     yield gauge("culm_index_claimed_logs", "logs known from blocks alone", warm_start.claims.log_count)
-    yield gauge("culm_index_logs_set_aside", "logs that lack an entry in the logs topic", gaps.logs_set_aside)
+    yield gauge(
+        "culm_index_logs_set_aside", "logs with an entry missing in the topic logs", gaps.logs_set_aside
+    )
     yield gauge("culm_index_bytes", "size of the index's file", index.store.size_bytes())
     full = int(index.full is not None)
     yield gauge("culm_index_full", "1 while the index waits for room on the disk", full)
     yield from counters(
         ("culm_index_repaired_entries", "read from logs again", warm_start.repaired_entries),
-        ("culm_index_damaged_logs", "logs that were not as blocks tells", warm_start.damaged_logs),
+        ("culm_index_damaged_logs", "logs that differed from blocks", warm_start.damaged_logs),
         ("culm_index_logs_read_again", "logs read again for a gap", gaps.read_again),
     )
 

@@ -52,7 +52,7 @@ def families(parts: Composition) -> Iterator[Metric]:
         ),
         ("culm_p2panda_reconciliation_received_bytes", "of them", driver.reconciliation_bytes_in),
         ("culm_p2panda_reconciliation_sent_bytes", "of them", driver.reconciliation_bytes_out),
-        ("culm_p2panda_differing_logs", "logs that one side was found to lack", driver.differing_logs),
+        ("culm_p2panda_differing_logs", "logs that were missing on one side", driver.differing_logs),
         ("culm_p2panda_entries_received", "entries that peers sent", driver.entries_in),
         (
             "culm_p2panda_entries_accepted",
@@ -69,7 +69,7 @@ def families(parts: Composition) -> Iterator[Metric]:
     )
     modes = {MODE_NAMES.get(mode, "other"): count for mode, count in driver.sessions_by_mode.items()}
     yield counter_by("culm_p2panda_sessions", "sessions begun, by mode", "mode", modes)
-    yield counter_by("culm_p2panda_ignored", "what was passed over, by code", "code", driver.ignored)
+    yield counter_by("culm_p2panda_ignored", "ignored messages, by code", "code", driver.ignored)
     if parts.nodes is not None:
         yield from _of_nodes(parts.nodes.driver.metrics)
 

@@ -60,12 +60,12 @@ class Quotas:
             raise AuthorQuotaError(f"the logs of this author may take {self._author_bytes} bytes")
         if 0 < self._peer_bytes < of_peer + self._by_peer[remote] + size:
             _LIMITED.warning(
-                "what peer %s brought has the %d bytes that it may have (%s, max_bytes_per_peer)",
+                "the data of peer %s has reached its limit of %d bytes (%s, max_bytes_per_peer)",
                 remote.hex(),
                 self._peer_bytes,
                 PeerQuotaError.code,
             )
-            raise PeerQuotaError(f"what this peer brings may take {self._peer_bytes} bytes")
+            raise PeerQuotaError(f"the data of this peer may take {self._peer_bytes} bytes")
         self._by_author[author] += size
         self._by_peer[remote] += size
 

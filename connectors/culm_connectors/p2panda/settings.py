@@ -88,10 +88,10 @@ class DriverSettings(BaseModel):
     # Interests grow one by one while peers are connected, and each growth is a session that stays live.
     max_sessions_per_peer: int = Field(default=64, ge=1, le=4_096, description="sessions with one remote")
     max_catching_up: int = Field(
-        default=64, ge=1, description="remotes that catch up at a time; others wait in order"
+        default=64, ge=1, description="remotes that catch up concurrently; others wait in order"
     )
     catch_up_turn_s: float = Field(
-        default=30.0, gt=0, description="after this long a remote that catches up makes room for another"
+        default=30.0, gt=0, description="after this time a remote that catches up lets another one go first"
     )
     requests_per_minute: float = Field(
         default=120.0, ge=0, description="session requests of one remote; more are read later"
@@ -145,7 +145,7 @@ class P2pandaSettings(BaseModel):
     compat: Literal["spec", "aquadoggo"] = Field(
         default="spec", description="aquadoggo: heights only, as its nodes expect them"
     )
-    live_mode: bool = Field(default=True, description="sessions go on with what is new")
+    live_mode: bool = Field(default=True, description="sessions stay open for new entries")
     driver: DriverSettings = Field(
         default=DriverSettings(), description="limits on what one peer may send and keep"
     )

@@ -174,7 +174,7 @@ async def _watch_reading(stream: SendStream, timeout_s: float) -> None:
         if stream.acknowledged != acknowledged or stream.acknowledged == stream.written:
             acknowledged, since_s = stream.acknowledged, now_s
         elif now_s - since_s >= timeout_s:
-            raise LinkEnded(CloseCode.OVERLOADED, "what is said is not read in time")
+            raise LinkEnded(CloseCode.OVERLOADED, "messages are not read in time")
 
 
 class _Talk:
@@ -358,7 +358,7 @@ class _Talk:
             return
         budget = self._link.budget
         if budget.requests >= self._channels.settings.max_requests:
-            self._refuse("sds.fetch.too_many", "too many requests at a time", frame.channel_id)
+            self._refuse("sds.fetch.too_many", "too many concurrent requests", frame.channel_id)
             return
         await self._paced(budget.lookups, max(1, len(frame.entries)))
         budget.requests += 1

@@ -37,7 +37,7 @@ class SdsMetrics(ProtocolMetrics):
 
 def families(metrics: SdsMetrics) -> Iterator[Metric]:
     """Yield the metrics that only SDS has."""
-    yield gauge("culm_sds_channels", "channels that somebody here has joined", metrics.channels)
+    yield gauge("culm_sds_channels", "channels with participants at this connector", metrics.channels)
     yield gauge("culm_sds_memberships", "joins in force, of all connections", metrics.memberships)
     yield from counters(
         ("culm_sds_messages_sent", "messages to full participants, each copy", metrics.messages_out),
@@ -50,4 +50,6 @@ def families(metrics: SdsMetrics) -> Iterator[Metric]:
     yield counter_by(
         "culm_sds_messages_received", "messages from full participants", "kind", metrics.messages_in
     )
-    yield counter_by("culm_sds_lookups", "ids asked for, by where they were found", "where", metrics.lookups)
+    yield counter_by(
+        "culm_sds_lookups", "requested ids, by the place where they were found", "where", metrics.lookups
+    )

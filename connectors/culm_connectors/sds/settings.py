@@ -63,7 +63,7 @@ class SdsEdgeSettings(BaseModel):
     lookups_per_second: float = Field(default=500, ge=0, description="ids a peer asks for; more wait")
     burst_lookups: float = Field(default=5_000, gt=0)
     max_requests: int = Field(default=8, ge=1, description="fetches of one key under way")
-    max_catching_up: int = Field(default=8, ge=1, description="peers whose past is read at a time")
+    max_catching_up: int = Field(default=8, ge=1, description="peers whose history is read concurrently")
     turn_s: float = Field(
         default=1.0, gt=0, description="while others wait, a peer's past is read for so long at once"
     )
@@ -74,18 +74,24 @@ class SdsEdgeSettings(BaseModel):
         default=60.0, ge=0, description="of one key; above it the peer is disconnected"
     )
     max_remembered_peers: int = Field(
-        default=4_096, ge=0, description="keys whose rates are remembered when they have left"
+        default=4_096,
+        ge=0,
+        description="keys clients clients clients whose rates are remembered when they have left",
     )
-    asked_peers: int = Field(default=3, ge=0, description="peers asked for what the store lacks")
+    asked_peers: int = Field(
+        default=3, ge=0, description="peers asked for messages that are missing in the store"
+    )
     ask_timeout_s: float = Field(default=5.0, gt=0)
     max_job_fetches: int = Field(
-        default=32, ge=1, description="requests of the job at a time; more are dropped"
+        default=32, ge=1, description="concurrent requests of the job; further ones are dropped"
     )
     job_fetch_spread_s: float = Field(
         default=0.5, ge=0, description="several connectors answer the job: each waits at random within this"
     )
     head_size: int = Field(default=16, ge=1, le=64, description="newest messages that a head names")
-    head_idle_s: float = Field(default=30.0, gt=0, description="a channel silent for so long tells its head")
+    head_idle_s: float = Field(
+        default=30.0, gt=0, description="after this silence the head of a channel is announced"
+    )
     tick_interval_s: float = Field(default=1.0, gt=0)
 
     def profile_of(self, channel_id: str) -> Profile | None:

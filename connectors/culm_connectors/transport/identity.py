@@ -113,7 +113,7 @@ def peer_id_of(certificates: Sequence[x509.Certificate]) -> bytes:
     """Return the peer id (32 bytes) that the remote's certificates carry. Raises IdentityError."""
     if len(certificates) != 1:
         shown = "no certificate" if not certificates else f"{len(certificates)} certificates"
-        raise IdentityError(f"the remote showed {shown} where exactly one is needed")
+        raise IdentityError(f"the remote showed {shown} instead of exactly one")
     try:
         public_key = certificates[0].public_key()
     except (ValueError, UnsupportedAlgorithm):

@@ -75,7 +75,7 @@ class Search {
     if (equal(leaf.issuer, this.claimed.id) && this.#failsWith(() => revokedBy(leaf))) return false
     if (this.revoked.has(leaf.cid.text)) return this.#fails('revoked', 'the leaf is revoked')
     const audiences = [this.claimed.id, leaf.issuer, ...this.policy.services]
-    if (!audiences.some((one) => equal(one, leaf.audience))) return this.#fails('audience', 'the leaf is a delegation to somebody else')
+    if (!audiences.some((one) => equal(one, leaf.audience))) return this.#fails('audience', 'the audience of the leaf is another key')
     if (leaf.capabilities.length === 0) return this.#fails('ability', 'the leaf has no capability')
     const fits = leaf.capabilities.map((one) => this.#leafFits(one))
     return fits.includes(true) && this.#isEntitled(leaf, 0)
@@ -104,7 +104,7 @@ class Search {
       if (ucan.expires !== null && this.time - this.policy.leeway >= ucan.expires) return this.#fails('expired', 'received when it had expired')
     }
     if (equal(ucan.issuer, this.claimed.id)) return true
-    if (ucan.proofs.length === 0) return this.#fails('root_issuer', 'the chain ends at somebody else than the id')
+    if (ucan.proofs.length === 0) return this.#fails('root_issuer', 'the chain does not end at the id')
     if (depth === DELEGATIONS_MAX) return this.#fails('chain_too_long', `more than ${depth} delegations`)
     return [...new Set(ucan.proofs.map((one) => one.text))].some((cid) => this.#delegates(cid, ucan, depth + 1))
   }
@@ -114,7 +114,7 @@ class Search {
     const proof = this.ucans.get(cid)
     if (proof === undefined) return this.#fails('proof_missing', `the proof ${cid} is not here`)
     if (proof instanceof DagError) return this.#fails(proof.code, proof.message)
-    if (!equal(proof.audience, to.issuer)) return this.#fails('audience', 'a proof was given to somebody else')
+    if (!equal(proof.audience, to.issuer)) return this.#fails('audience', 'the audience of a proof is another key')
     if (this.#lookedAt.has(`${depth} ${cid}`)) return false
     this.#lookedAt.add(`${depth} ${cid}`)
     if (proof.capabilities.length === 0) return this.#fails('ability', 'a proof has no capability')

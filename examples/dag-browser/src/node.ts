@@ -91,7 +91,7 @@ async function proofOf (proof: Value): Promise<Ucan> {
   if (proof instanceof Map) return await ucanOfMap(proof, encodeDagCbor(proof))
   if (typeof proof !== 'string') refuse('proof_form', 'a proof as bytes or as a link')
   const ucan = await ucanOfText(proof)
-  if (ucan.isCanonical) refuse('proof_form', 'a proof as a text that its map says as well')
+  if (ucan.isCanonical) refuse('proof_form', 'a proof as text although its map expresses it')
   return ucan
 }
 

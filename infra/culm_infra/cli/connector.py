@@ -27,7 +27,7 @@ def run(
     context: typer.Context,
     *,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to serve QUIC; `none` serves nobody.")
+        str | None, typer.Option(metavar="HOST:PORT", help="Where to serve QUIC; `none` disables it.")
     ] = None,
     dial: Annotated[
         list[str] | None,
@@ -37,7 +37,7 @@ def run(
         ),
     ] = None,
     listen_libp2p: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where nodes may dial, by libp2p.")
+        str | None, typer.Option(metavar="HOST:PORT", help="Where to accept nodes over libp2p.")
     ] = None,
     directory: options.ConnectorDirectory = None,
     schema: Annotated[

@@ -97,7 +97,7 @@ def stack_flags(directory: Path | None, name: str | None) -> dict[str, Any]:
     from culm_topics.kafka.local import stack_directory
 
     if directory is not None and name is not None:
-        raise typer.BadParameter("--dir says already which stack it is", param_hint="--name")
+        raise typer.BadParameter("--dir already selects the stack", param_hint="--name")
     # A flag wins over a directory that the settings file names.
     return {"name": name, "directory": directory if name is None else stack_directory(name)}
 

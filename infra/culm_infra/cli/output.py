@@ -239,7 +239,7 @@ class Results:
             )
             return
         few = "; ".join(map(safe, passed_over.first))
-        say(f"[yellow]{passed_over.records} records of `{passed_over.topic}` were passed over[/]: {few}")
+        say(f"[yellow]{passed_over.records} records of `{passed_over.topic}` were skipped[/]: {few}")
 
 
 def table(title: str | None, columns: Columns, rows: Iterable[Row]) -> None:

@@ -112,7 +112,7 @@ def status(
 def logs(
     directory: options.StackDirectory = None,
     name: options.StackName = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
 ) -> None:
     """Print the broker's own log.

@@ -108,7 +108,7 @@ def check(*, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
         say("create what is missing with `culm topics create`")
     if differences:
         raise typer.Exit(EXIT_DEGRADED)
-    say("every topic is as the catalogue says")
+    say("every topic is as in the catalogue")
 
 
 def _warn(durabilities: Iterable[Durability]) -> None:

@@ -216,6 +216,6 @@ def _not_fetched(missing: Sequence[Coordinate], lines: Sequence[str]) -> JarErro
     more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
     reason = next(
         (line.strip() for line in lines if "error at url" in line or "Exception" in line),
-        "Ivy did not bring them",
+        "Ivy did not download them",
     )
     return JarError(f"not fetched: {shown}{more}: {reason[:300]}", hint=hint)

@@ -96,7 +96,7 @@ def _version(executable: Path, origin: Origin) -> tuple[str, int]:
     match = _VERSION.search(answer.stderr)
     if answer.returncode != 0 or match is None:
         raise JavaNotFoundError(
-            f"{executable} (from {origin}) does not tell its version (exit status {answer.returncode})",
+            f"{executable} (from {origin}) does not print its version (exit status {answer.returncode})",
             hint=_HINT,
         )
     return match[1] + match[2], int(match[1])

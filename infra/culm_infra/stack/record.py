@@ -42,7 +42,7 @@ def read(path: Path) -> StackRecord | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StackStateError(
             f"{path} is not the record of a stack: {error}",
-            hint="stop its broker if one runs, delete the directory and start the stack anew",
+            hint="stop its broker if one runs, delete the directory and start the stack again",
         ) from error
 
 

@@ -85,7 +85,7 @@ class ValidationRules:
         """Check that this process supports every field. Raises `RulesUnsupported`."""
         unsupported = [code for code in self.hashes if code not in KNOWN_HASHES]
         if unsupported:
-            raise RulesUnsupported(f"hashes: this process lacks the function 0x{unsupported[0]:x}")
+            raise RulesUnsupported(f"hashes: this process does not support the function 0x{unsupported[0]:x}")
         if self.bounds.nesting != NESTING_MAX:
             raise RulesUnsupported(f"bounds.nesting: this process decodes {NESTING_MAX} levels")
 

@@ -110,7 +110,7 @@ class PeerSettings:
     def __post_init__(self) -> None:
         names = {lift.name for lift in lifts.LIFTS}
         for holds, message in (
-            (bool(self.modes), "a peer speaks at least one mode"),
+            (bool(self.modes), "a peer supports at least one mode"),
             (self.rule in RULES, f"there is no rule {self.rule!r}"),
             (self.payload_threshold > 0, "a range of one log cannot be split"),
             (self.range_division > 1, "a range is split into two at least"),

@@ -99,7 +99,7 @@ class Incoming:
         """Return the range that a message closes; None for an item that others follow."""
         low = self._at
         if low is None or self.origin is None:
-            raise LowerBoundMissingError("a range whose lower bound was never said")
+            raise LowerBoundMissingError("a range without a preceding lower bound")
         kind = type(message)
         if kind is Payload:
             return self._read_item(message, facts)  # type: ignore[arg-type]

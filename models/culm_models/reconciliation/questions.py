@@ -78,7 +78,7 @@ class Questions:
         reach = low
         while reach < high:
             if at == count or reach < asked[at][0]:
-                raise RangeDoneError("more is said about a range in which nothing was open")
+                raise RangeDoneError("further messages about a range that was settled")
             reach = asked[at][1]
             at += 1
 

@@ -173,7 +173,12 @@ def _receive_content(
         return
     if own and source != FROM_STORE and message_id not in delivery.missing:
         parts.foreign_own += 1
-        reject(message, OwnMessageError.code, "an own message that nobody here sent", collected)
+        reject(
+            message,
+            OwnMessageError.code,
+            "a message under the own id that this participant did not send",
+            collected,
+        )
         return
     lamport, content = message.lamport_timestamp or 0, message.content or b""
     if _ahead(parts, lamport, now_ms):

@@ -144,7 +144,8 @@ def _every_partition(kafka: KafkaSettings, name: str, ends: Mapping[int, int]) -
                 raise JobError(
                     f"the job chotki has no checkpoint, and its last epoch ends at {offset} in {topic.topic}/"
                     f"{partition}, which holds {low} to {high}: what lies between is missing in chotki.state",
-                    hint="restore the checkpoint, or make the chotki.* topics anew: replicas bring all again",
+                    hint="restore the checkpoint, or create the chotki.* topics again: replicas "
+                    "send everything again",
                 )
     return start
 

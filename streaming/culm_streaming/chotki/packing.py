@@ -124,7 +124,7 @@ def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tupl
     record = PacketRecord.decode(value)
     packet = parse(record.packet, compat=record.compat)
     if packet.letter not in LIVE_LETTERS:
-        raise LetterUnknown(f"a packet {packet.letter} where a live one belongs")
+        raise LetterUnknown(f"a packet {packet.letter} instead of a live one")
     live = read_live(packet, record.packet, compat=record.compat)
     if live.id.src != src:
         raise RecordError("chotki.packets: the key is not the packet's source")

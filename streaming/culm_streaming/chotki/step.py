@@ -77,8 +77,9 @@ def restore_shard(state: JobState, records: Sequence[tuple[bytes, bytes | None]]
     newest = dict(record for record in whole if record is not None)
     for key in joiner.incomplete:
         raise JobError(
-            f"the job chotki has no checkpoint, and chotki.state lacks pieces of the field {key.hex()}",
-            hint="restore the checkpoint, or make the chotki.* topics anew: replicas bring all again",
+            f"the job chotki has no checkpoint, and chotki.state has not all pieces of the field {key.hex()}",
+            hint="restore the checkpoint, or create the chotki.* topics again: replicas send "
+            "everything again",
         )
     for bucket in open_buckets(state, filter(is_field_key, newest)):
         for key in bucket.keys:
@@ -133,7 +134,7 @@ def _class_conflicts(key: bytes, class_id: bytes, operands: Sequence[Operand]) -
     id, _ = split_object_key(key)
     for other_class in dict.fromkeys(operand.value for operand in operands if operand.value != class_id):
         other = _class_text(other_class)
-        text = f"{id} is of class {_class_text(class_id)}, and was said to be of class {other}"
+        text = f"{id} is of class {_class_text(class_id)}, but its record says class {other}"
         yield rejection(CLASS_CONFLICT, text, entry=other_class).encode()
 
 

@@ -243,7 +243,7 @@ def _chunk_count(start: bytes, size_bytes: int, index: int) -> int:
     if not is_right or data_size != min(PAYLOAD_CHUNK_BYTES, payload_size - chunk_at):
         raise RecordError("payloads: sizes and key of the chunk do not fit each other")
     if position + data_size != size_bytes:
-        raise RecordError("payloads: the record has another size than its chunk says")
+        raise RecordError("payloads: the size of the record is not that of its chunk")
     return chunk_count(payload_size)
 
 
@@ -266,7 +266,7 @@ def pack_holdings(records: Iterable[Record], settings: CoverageLayout, topic: st
         try:
             peer_id = check_peer_key(key)
             if peer_id == HEIGHTS_PEER_ID:
-                raise RecordError("holdings: the all-zero peer id stands for the deployment, no peer has it")
+                raise RecordError("holdings: the all-zero peer id is reserved for the deployment")
             holding = HoldingRecord.decode(value)
         except CulmError as error:
             dealt.refuse(

@@ -77,6 +77,6 @@ def check_shard(blob: bytes | None, shards: int, blocks: int) -> int:
     if (made_shards, made_blocks) != (shards, blocks):
         raise StateLayoutError(
             f"the checkpoint was made with {made_shards} shards of {made_blocks} blocks, not {shards} of "
-            f"{blocks}: go on with those numbers, or start a new checkpoint"
+            f"{blocks}: keep those numbers, or start a new checkpoint"
         )
     return int(fragments)

@@ -92,7 +92,7 @@ def pack_nodes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
             content = read_content(cid, record.data, packing.verdict, _VERIFIED)
             broken = content[0] == REFUSED_NODE and published_id(record.data) is not None
             if content[0] == PUBLISH or broken:
-                raise NodeSchema("a publish does not stand in dag.nodes")
+                raise NodeSchema("a publish in dag.nodes")
             rows.nodes.append(NodeRow(space, cid.raw, content, record.data, peer, source))
         except CulmError as error:
             refuse(rows, cid, error, data=value, peer=peer, source=source)

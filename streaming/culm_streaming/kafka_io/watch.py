@@ -164,9 +164,9 @@ class KafkaWatch:
             earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
             return self._offsets(places, earliest), self._offsets(places, latest)
         except KafkaException as error:
-            raise KafkaFailure(f"asking where topics end: {error.args[0].str()}") from error
+            raise KafkaFailure(f"end offsets of topics: {error.args[0].str()}") from error
         except TimeoutError as error:
-            raise KafkaFailure("asking where topics end: no answer in time") from error
+            raise KafkaFailure("end offsets of topics: no answer in time") from error
 
     def _offsets(self, places: list[TopicPartition], which: OffsetSpec) -> dict[Place, int]:
         answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(

@@ -62,7 +62,7 @@ class EarlyTotals:
         if (shards, blocks) != (settings.shards, settings.blocks):
             raise StateLayoutError(
                 f"the checkpoint was made with {shards} shards of {blocks} blocks, not {settings.shards} of "
-                f"{settings.blocks}: go on with those numbers, or start a new checkpoint"
+                f"{settings.blocks}: keep those numbers, or start a new checkpoint"
             )
         if form == _WAITING_FORMAT:
             self.logs, self.since_ms = _WAITING.unpack_from(blob, _TOTALS.size)

@@ -75,7 +75,7 @@ def command(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_
     it.
     """
     if not opened.is_kept and record.kind not in _BEGINNING:
-        raise UnknownChannelError(f"{record.kind} in a channel that nobody has joined")
+        raise UnknownChannelError(f"{record.kind} in a channel without participants")
     if record.kind not in _BEGINNING:
         # Only the owner of an id gets an answer where its participant can see it.
         opened.owners.check(record.participant_id, record.peer_id)

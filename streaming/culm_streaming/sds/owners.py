@@ -113,7 +113,7 @@ class Owners:
                 raise OwnedIdError("the participant id is the peer id of another key")
             # An id hosted before keys were recorded has messages too, and belongs to its first key.
             if has_spoken and not is_hosted:
-                raise FullParticipantError(f"{participant_id[:100]!r} has spoken as a full participant")
+                raise FullParticipantError(f"{participant_id[:100]!r} is in use by a full participant")
             if owned is None:
                 self._count(peer_id)
         self._put(participant_id, Owned("hosted", peer_id, now_ms))

@@ -40,6 +40,6 @@ def spark_may_end(session: SparkSession, stop: Event) -> Iterator[None]:
         if not stop.wait(_SIGNAL_SECONDS):
             raise JobGivenUp(
                 "Spark's Java process has ended",
-                hint="its log says why; the system may have ended it for memory",
+                hint="its log has the reason; the system may have ended it for memory",
             ) from error
         logger.info("Spark ended before the jobs were stopped: their last micro-batches will run again")

@@ -115,7 +115,7 @@ async def test_a_diff_that_ends_early_is_no_copy() -> None:
 
 async def test_a_replica_that_says_nothing_more_is_waited_for_so_long() -> None:
     near, _far = memory_pair()
-    with pytest.raises(CopyIncomplete, match="said nothing"):
+    with pytest.raises(CopyIncomplete, match="sent nothing"):
         await copy_replica(near, silence_s=0.05)
 
 

@@ -177,7 +177,7 @@ async def test_a_served_store_never_goes_to_an_epoch_that_lacks_pieces(store: Ch
     for key, value in in_pieces(1, b"0 large value")[1:]:
         topic.write(0, key, value)
     write_epoch(topic, 1)
-    with pytest.RaisesGroup(pytest.RaisesExc(StateUnreadable, match="lacks pieces")):
+    with pytest.RaisesGroup(pytest.RaisesExc(StateUnreadable, match="pieces of a field are missing")):
         await running
     follower.close()
     assert store.epoch == 0
@@ -255,7 +255,7 @@ async def test_an_epoch_that_is_too_large_to_stage_is_built_and_dropped_nowhere(
         await follower.ready.wait()
         write_epoch(topic, 1, *fields, marks=0)
         await topic.idle.wait()
-        assert not follower.ready.is_set() and "nobody new is served" in caplog.text
+        assert not follower.ready.is_set() and "no new replica is served" in caplog.text
         with pytest.raises(StoreIncomplete):
             store.snapshot()
     # What was built is kept, and not read again.
@@ -279,7 +279,7 @@ async def test_who_falls_behind_compaction_serves_nobody_until_the_end_is_reache
         topic.write(0, *field(1, b"0b"), age_s=2_000.0)
         write_epoch(topic, 2)
         await until(lambda: topic.opened == 2 and follower.ready.is_set())
-        assert served == [True, False] and "nobody is served" in caplog.text
+        assert served == [True, False] and "no replica is served" in caplog.text
         assert store.epoch == 2
         assert store.snapshot().get(key_of(1)) == b"0b"
 

@@ -78,7 +78,7 @@ async def test_a_certificate_whose_key_has_not_come_yet_changes_nothing(
                 channel = await connect_tcp(listener.address, SETTINGS, first.client)
                 await say(channel, b"as before")
                 await channel.close()
-        assert len(caplog.records) == 1 and "former files" in caplog.text
+        assert len(caplog.records) == 1 and "previous files" in caplog.text
         replace(first.server.private_key, second.server.private_key)
         channel = await connect_tcp(listener.address, SETTINGS, trusting)
         await say(channel, b"now")

@@ -77,7 +77,7 @@ def test_a_job_without_its_checkpoint_goes_on_with_large_fields(monkeypatch: pyt
     job.run()
     assert job.values()[KEY] == merge("E", [first, second])
     gone = next(key for key in job.state if is_piece_key(key))
-    with pytest.raises(JobError, match="lacks pieces"):
+    with pytest.raises(JobError, match="not all pieces"):
         restore_shard(MemoryState(), [one for one in job.state.items() if one[0] != gone])
 
 

@@ -53,7 +53,7 @@ class WriterBroken(TopicsError, code="chotki.writer_broken"):
     """Kafka did not acknowledge a change of this writer, so the contents of the topic are unknown."""
 
     default_hint: ClassVar[str | None] = (
-        "what was acknowledged before stands; open a new writer, which begins behind what the topic holds"
+        "acknowledged records are kept; open a new writer, which starts after the end of the topic"
     )
 
 
@@ -65,7 +65,7 @@ class StateFileFailed(TopicsError, code="chotki.state_file"):
     """The local file of the state cannot be used: its folder, its disk, or another program that uses it."""
 
     default_hint: ClassVar[str | None] = (
-        "one program uses a state folder at a time; a file that is damaged may be deleted: it is filled anew"
+        "only one program can use a state folder; a damaged file may be deleted: the next run fills it again"
     )
 
 
@@ -73,7 +73,7 @@ class WriterAhead(TopicsError, code="chotki.writer_ahead"):
     """Too many packets of this writer are not merged yet; the call is undone."""
 
     default_hint: ClassVar[str | None] = (
-        "is the job `chotki` running? What was written stands: write again later"
+        "is the job `chotki` running? Written records are kept: write again later"
     )
 
 

@@ -154,7 +154,7 @@ def retire_source(settings: KafkaSettings, src: int, *, in_use: bool = False) ->
     """
     holder = read_sources(settings).holders.get(src)
     if holder is None:
-        raise SourceUnknown(f"source {src:x} was given to nobody here")
+        raise SourceUnknown(f"source {src:x} was not allocated by this deployment")
     if holder.state == "retired":
         raise SourceRetired(f"source {src:x} was retired already")
     if holder.run != FREE and not in_use:

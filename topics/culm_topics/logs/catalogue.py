@@ -34,7 +34,7 @@ LOGS: tuple[TopicSpec, ...] = (
     ),
     TopicSpec(
         name="rejected",
-        key="log key (40 or 41 bytes) or CID, or empty when none can be told",
+        key="log key (40 or 41 bytes) or CID, or empty if neither is known",
         records=("culm_topics.records:RejectedRecord",),
         partitions=1,
         partitioned=False,

@@ -76,7 +76,7 @@ class PayloadAssembly(ChunkAssembly):
         """
         if record.payload_size != self.payload_size:
             raise PayloadChunkRefused(
-                f"payload {self.payload_hash.hex()} of {self.payload_size} bytes: a chunk says that it has "
+                f"payload {self.payload_hash.hex()} of {self.payload_size} bytes: a chunk states "
                 f"{record.payload_size}"
             )
         if record.index in self._held:

@@ -189,7 +189,7 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
             self._pass_over(
                 message,
                 PayloadChunkRefused(
-                    f"payload {given_up.hex()} was given up: too much is unfinished at once",
+                    f"payload {given_up.hex()} was given up: too many unfinished payloads",
                     hint="`PayloadReader.fetch` gets it; more room is `max_unfinished_bytes`",
                 ),
             )

@@ -68,7 +68,7 @@ def load_array(value: bytes | None, record: str, length: int, *, optional: int =
 
 def refuse_size(record: str, value: bytes, size: int) -> NoReturn:
     """Raise `RecordError` for a value that is not in the shortest form."""
-    raise RecordError(f"{record}: {len(value)} bytes where the shortest encoding has {size}")
+    raise RecordError(f"{record}: {len(value)} bytes, but the shortest encoding has {size}")
 
 
 def require(holds: bool, record: str, what: str) -> None:

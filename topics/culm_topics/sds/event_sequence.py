@@ -18,7 +18,7 @@ class EventGap(TopicsError, code="topics.sds.gap"):
             f"channel {channel_id!r}: event {missing} is missing from the topic, but {next_number} is there"
         )
         self.channel_id = channel_id
-        self.hint = f"`culm sds tail CHANNEL --from {next_number}` begins behind it"
+        self.hint = f"`culm sds tail CHANNEL --from {next_number}` begins after it"
 
 
 @dataclass(frozen=True, slots=True)

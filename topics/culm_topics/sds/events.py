@@ -64,7 +64,7 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
         gap_wait_seconds: float = 30.0,
         strict: bool = False,
     ) -> None:
-        assert not (after and start == "now"), "from now on there is nothing to go on after"
+        assert not (after and start == "now"), "no later events exist to resume from"
         super().__init__()
         self._keys = None if channels is None else frozenset(map(channel_key, channels))
         self._sequence = EventSequence(

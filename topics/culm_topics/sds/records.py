@@ -228,7 +228,7 @@ class SdsEventRecord(Record):
     participant_id: Annotated[
         SomeId | None, "the hosted participant whom it concerns; null: the whole channel"
     ]
-    message_id: Annotated[SenderId, "empty when none can be told"]
+    message_id: Annotated[SenderId, "empty if unknown"]
     time_ms: Annotated[int, "by the channel's clock"]
     details: Annotated[SomeDetails, "the event's further fields, by name"] = field(default_factory=dict)
     content: Annotated[bytes | None, "of a sent or delivered message"] = None

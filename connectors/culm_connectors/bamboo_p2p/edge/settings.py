@@ -57,19 +57,21 @@ class BambooEdgeSettings(BaseModel):
         0, ge=0, description="of payloads of a flavour; of more the oldest are dropped; 0: any"
     )
     max_bytes_per_author: int = Field(
-        0, ge=0, description="of payloads of one author; nobody may bring more; 0: any"
+        0, ge=0, description="bytes of payloads of one author, from all peers together; 0: unlimited"
     )
     quota_bytes: int = Field(
-        256 * 1024**3, ge=0, description="of payloads that one principal may bring in quota_period_s; 0: any"
+        256 * 1024**3,
+        ge=0,
+        description="bytes of payloads that one principal may send in quota_period_s; 0: unlimited",
     )
     quota_entries: int = Field(
-        50_000_000, ge=0, description="entries that one principal may bring in quota_period_s; 0: any"
+        50_000_000, ge=0, description="entries that one principal may send in quota_period_s; 0: unlimited"
     )
     quota_period_s: float = Field(86_400.0, gt=0)
-    greedy: bool = Field(False, description="payloads go on from peer to peer before they are verified")
+    greedy: bool = Field(False, description="relay payloads between peers before they are verified")
     send_window_bytes: int = Field(65_536, ge=0, description="history for compression of what is sent")
     receive_window_bytes: int = Field(65_536, ge=0, description="and of what is received; 0: none")
-    credit: int = Field(64, ge=1, description="proposals of one connection that may stand at a time")
+    credit: int = Field(64, ge=1, description="open proposals of one connection")
     data_window_bytes: int = Field(
         262_144, ge=65_536, description="data of one connection that may be on its way (TCP and TLS)"
     )
@@ -102,7 +104,7 @@ class BambooEdgeSettings(BaseModel):
         20.0, gt=0, description="a source that sends nothing for so long, while another has more, is replaced"
     )
     max_unclaimed_payload_bytes: int = Field(
-        256 * 1024**2, ge=0, description="on disk: chunks of payloads whose entries have not come yet"
+        256 * 1024**2, ge=0, description="on disk: chunks of payloads whose entries have not arrived"
     )
 
     max_connections_per_peer: int = Field(64, ge=1, description="of one principal: a key, or an address")

@@ -290,7 +290,9 @@ def parse_principal(name: object) -> str:
             return f"{kind}:{ipaddress.ip_address(host)}"
     except ValueError:
         pass
-    raise ValueError(f"{text[:80]!r} is nobody: write a key (64 hex digits), tls:FINGERPRINT or address:HOST")
+    raise ValueError(
+        f"{text[:80]!r} is not a principal: write a key (64 hex digits), tls:FINGERPRINT or address:HOST"
+    )
 
 
 def read_policy(path: Path) -> FolderPolicy:

@@ -129,7 +129,8 @@ class StateFollower:
             return ()
         if self.ready.is_set() and self._is_behind(records):
             logger.warning(
-                "%s was written %.0f s and more before it is read: nobody is served until its end is reached",
+                "%s is read %.0f s or more after it was written: no replica is served until its end "
+                "is reached",
                 name,
                 self._max_lag_s,
             )
@@ -166,7 +167,7 @@ class StateFollower:
             return
         if self.ready.is_set() and staged.lacks_pieces:
             # Compaction does not remove such new records: another program has written or removed some.
-            raise StateUnreadable(f"epoch {whole.mark.epoch} of chotki.state lacks pieces of a field")
+            raise StateUnreadable(f"epoch {whole.mark.epoch} of chotki.state: pieces of a field are missing")
         before = self._store.epoch
         if whole.mark.epoch < before:
             logger.warning("chotki.state: epoch %d comes behind epoch %d", whole.mark.epoch, before)
@@ -180,7 +181,7 @@ class StateFollower:
         """Write all staged records into the store although their epoch is not complete."""
         if self.ready.is_set():
             logger.warning(
-                "an epoch of more than %d bytes: nobody new is served until it is whole",
+                "an epoch of more than %d bytes: no new replica is served until it is complete",
                 self._max_staged_bytes,
             )
             self.ready.clear()

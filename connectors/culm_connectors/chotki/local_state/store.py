@@ -337,7 +337,7 @@ class ChotkiStore:
                 if key.startswith(layout.LARGE_PREFIX)
             }
         except (struct.error, CulmError) as error:
-            raise StoreDamaged(f"{self.folder}: a record is none of ours: {error}") from error
+            raise StoreDamaged(f"{self.folder}: malformed record: {error}") from error
         return _Reached(at, layout.INCOMPLETE_KEY in meta, offsets, marks, large)
 
     def _epoch(self, mark: bytes | None, vector: bytes | None) -> _Epoch:
@@ -347,7 +347,7 @@ class ChotkiStore:
                 return _Epoch(None, 0, entries, {})
             record = EpochRecord.decode(mark)
         except CulmError as error:
-            raise StoreDamaged(f"{self.folder}: its epoch is none of ours: {error}") from error
+            raise StoreDamaged(f"{self.folder}: malformed epoch: {error}") from error
         return _Epoch(mark, record.epoch, entries, dict(record.packets))
 
 

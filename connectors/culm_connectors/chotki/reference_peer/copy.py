@@ -82,7 +82,7 @@ async def copy_replica(
             progress(channel.statistics().received_bytes)
             output = replica.receive(_SESSION, data, _now_ms())
     except TimeoutError:
-        why = f"it said nothing for {silence_s:g} s"
+        why = f"it sent nothing for {silence_s:g} s"
     except TransportError as error:
         why = str(error)
     peer = session.peer

@@ -34,7 +34,7 @@ def families(metrics: DagMetrics) -> Iterator[Metric]:
     yield gauge("culm_dag_shard_bytes", "bytes of shards that are held here", metrics.shard_bytes)
     yield gauge("culm_dag_spool_bytes", "bytes that have come of shards on their way", metrics.spooled_bytes)
     yield from counters(
-        ("culm_dag_nodes_received", "new nodes and UCANs that peers brought over QUIC", metrics.nodes_in),
-        ("culm_dag_shards_received", "new shards that peers brought over QUIC", metrics.shards_in),
-        ("culm_dag_records_followed", "records that topics brought", metrics.records_followed),
+        ("culm_dag_nodes_received", "new nodes and UCANs received from peers over QUIC", metrics.nodes_in),
+        ("culm_dag_shards_received", "new shards received from peers over QUIC", metrics.shards_in),
+        ("culm_dag_records_followed", "records read from topics", metrics.records_followed),
     )

@@ -35,7 +35,7 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
     legacy: bool = Field(False, description="take UCANs of 0.8.1, too")
     services: tuple[str, ...] = Field((), description="did:keys that may be the audience of a UCAN")
     leeway_s: int = Field(0, ge=0, le=LEEWAY_MAX, description="for clocks that differ")
-    append: AccessMode = Field("allowed", description="who may bring nodes and shards of a space")
+    append: AccessMode = Field("allowed", description="who may send nodes and shards of a space")
     read: AccessMode = Field("allowed", description="who may read a space")
     spaces: tuple[str, ...] = Field((), description="named to peers that call, 64 hex digits each")
     max_connections_per_peer: int = Field(8, ge=1, description="over QUIC, of one key")
@@ -46,7 +46,7 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
         0.5,
         ge=0,
         le=1,
-        description="of the folder's thread's time, that what one principal brings may take, and one address",
+        description="share of the folder thread's time for the data of one principal, and of one address",
     )
     busy_burst_s: float = Field(2.0, gt=0, description="of that time, what may be saved up")
 

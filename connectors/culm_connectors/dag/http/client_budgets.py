@@ -177,7 +177,7 @@ class ClientBudgets:
         """Raise `TooManyRequests` if there is no capacity for a further stream of events."""
         settings = self._settings
         if self._streams.total() >= settings.max_event_streams:
-            raise TooManyRequests("no room for a further stream of events")
+            raise TooManyRequests("no capacity for a further stream of events")
         if self._streams[client.name] >= settings.max_event_streams_per_client:
             raise TooManyRequests("more streams of events than this client may have")
 

@@ -86,11 +86,11 @@ def _plain(*types: str) -> tuple[tuple[str, tuple[Model, ...]], ...]:
 _CID: Final = Parameter("cid", "path", "a CID as text", True)
 _ID: Final = Parameter("id", "path", "a public key: 64 hex digits, or a did:key", True)
 _SPACE: Final = Parameter("space", "path", "a public key: 64 hex digits, or a did:key", True)
-_FOR_SPACE: Final = Parameter("space", "query", "the space that it is for; a token for one says it, too")
+_FOR_SPACE: Final = Parameter("space", "query", "the space; not needed with a token for one space")
 _KNOWN: Final = Parameter("If-None-Match", "header", "an ETag that is had")
 _IPFS_ANSWERS: Final = {
     200: (
-        "a block, a CAR, or what stands at the path",
+        "a block, a CAR, or the content at the path",
         (
             *_plain(RAW_TYPE, CAR_TYPE, BYTES_TYPE, DAG_JSON_TYPE),
             *_json(DirectoryView, SymlinkView),
@@ -100,18 +100,18 @@ _IPFS_ANSWERS: Final = {
     304: ("it is had", ()),
 }
 _IPFS_PARAMETERS: Final = (
-    Parameter("path", "path", "a CID, and the segments of a path behind it", True),
-    Parameter("format", "query", "`raw` or `car`; else what `Accept` says, else what stands at the path"),
+    Parameter("path", "path", "a CID, followed by the segments of a path", True),
+    Parameter("format", "query", "`raw` or `car`; by default as in `Accept`, else the content at the path"),
     Parameter("dag-scope", "query", "of a CAR: `block`, `entity` or `all`"),
     Parameter("entity-bytes", "query", "of a CAR: `from:to` or `from:*` of a file; means `entity`"),
     Parameter("car-version", "query", "of a CAR: `1`; counts more than the parameter in `Accept`"),
     Parameter("car-order", "query", "of a CAR: `dfs`, or `unk` for any"),
     Parameter("car-dups", "query", "of a CAR: `y` repeats blocks, `n` (the default) gives each once"),
-    Parameter("start", "query", "of a directory: where the page begins, as `next` of the one before says"),
+    Parameter("start", "query", "of a directory: where the page begins, the `next` of the previous page"),
     Parameter("filename", "query", "the name under which to save it, and by which its type is guessed"),
     Parameter("download", "query", "`true`: a file is for saving, not for showing"),
     Parameter("Accept", "header", "media types with qualities; a CAR's with `version`, `order` and `dups`"),
-    Parameter("Cache-Control", "header", "`only-if-cached`: 412 where a block is not here"),
+    Parameter("Cache-Control", "header", "`only-if-cached`: 412 if a block is missing"),
     Parameter("Range", "header", "of a file or a block: one range of bytes"),
     _KNOWN,
 )
@@ -121,7 +121,8 @@ OPERATIONS: Final = (
         "HEAD",
         "/shards/{cid}",
         head_shard,
-        "Is a shard here? `Culm-Size`; else, with 404, what of it this client has brought: `Culm-Ranges`",
+        "Whether a shard is present: `Culm-Size`; otherwise 404 with the ranges that this client "
+        "has sent: `Culm-Ranges`",
         parameters=(_CID, _FOR_SPACE),
         answers={200: ("it is here whole", ()), 404: ("it is not", ())},
     ),
@@ -129,7 +130,7 @@ OPERATIONS: Final = (
         "PUT",
         "/shards/{cid}",
         put_shard,
-        "Bring a part of a shard: aligned at 917,504 bytes, at most four such chunks",
+        "Send a part of a shard: aligned at 917,504 bytes, at most four such chunks",
         parameters=(
             _CID,
             _FOR_SPACE,
@@ -147,12 +148,12 @@ OPERATIONS: Final = (
         "POST",
         "/spaces/{space}/nodes",
         post_nodes,
-        "Bring nodes and UCANs, in any order; each has a status and a code",
+        "Send nodes and UCANs, in any order; each gets a status and a code",
         parameters=(_SPACE,),
         bodies=(CAR_TYPE,),
         answers={
             200: ("what became of each", _json(BlocksAnswer)),
-            507: ("no room for any of them", _json(BlocksAnswer)),
+            507: ("no capacity for any of them", _json(BlocksAnswer)),
         },
         problems=(408, 413, 422),
     ),
@@ -160,11 +161,11 @@ OPERATIONS: Final = (
         "POST",
         "/publishes",
         post_publish,
-        "Bring a publish, alone or in a CAR with its UCANs",
+        "Send a publish, alone or in a CAR with its UCANs",
         bodies=(DAG_CBOR_TYPE, CAR_TYPE),
         answers={
             201: ("it is in the order", _json(PublishAnswer)),
-            202: ("it waits, and says for what", _json(PublishAnswer)),
+            202: ("it waits; the body names what for", _json(PublishAnswer)),
         },
         problems=(408, 413, 422, 503, 507),
     ),
@@ -201,7 +202,7 @@ OPERATIONS: Final = (
         "GET",
         "/published/{id}/log",
         get_log,
-        "The order of an id, oldest first, a thousand at a time",
+        "The order of an id, oldest first, in pages of a thousand",
         parameters=(_ID, Parameter("start", "query", "the position to begin at")),
         answers={200: ("operations with their states", _json(LogView))},
     ),
@@ -212,7 +213,7 @@ OPERATIONS: Final = (
         "Server-sent events of an id: tip, complete, superseded, revoked",
         parameters=(
             Parameter("id", "query", "a public key: 64 hex digits, or a did:key", True),
-            Parameter("Last-Event-ID", "header", "goes on behind that event"),
+            Parameter("Last-Event-ID", "header", "resumes after that event"),
         ),
         answers={200: ("a stream that does not end", _plain(EVENTS_TYPE))},
     ),
@@ -235,7 +236,8 @@ def openapi_document() -> dict[str, Any]:
         "info": {
             "title": "Culm: DAG replication and publishing",
             "version": "1",
-            "description": "What is read is verified by its CIDs: nobody needs to trust this door.",
+            "description": "Clients verify everything that they read by its CIDs and need not trust "
+            "this door.",
         },
         "paths": paths,
         "components": {

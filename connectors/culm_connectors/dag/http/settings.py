@@ -49,22 +49,22 @@ class DoorLimits(BaseModel):
     )
     burst_parts: float = Field(8_192.0, ge=1)
 
-    max_clients: int = Field(65_536, ge=1, description="whose rates are remembered")
+    max_clients: int = Field(65_536, ge=1, description="clients clients clients whose rates are remembered")
     requests_per_second: float = Field(200.0, ge=0, description="of a client; 0: unlimited")
     burst_requests: float = Field(1_000.0, ge=1)
     request_wait_s: float = Field(
         5.0, ge=0, description="that a request over this rate waits; one that had to wait longer gets 429"
     )
     max_waiting_per_client: int = Field(
-        256, ge=0, description="requests that wait for a place to read, or to bring a body; more get 429"
+        256, ge=0, description="requests that wait to read, or to send a body; further ones get 429"
     )
 
-    max_reads: int = Field(64, ge=1, description="of blocks, files and what is lacking, at once")
+    max_reads: int = Field(64, ge=1, description="concurrent reads of blocks, files and missing nodes")
     max_reads_per_client: int = Field(16, ge=1, description="of them; more wait")
     walk_blocks: int = Field(
         131_072, ge=1, description="blocks and links that one CAR or one page of a directory may go through"
     )
-    max_heads: int = Field(1_000, ge=1, description="that one question of what is lacking may name")
+    max_heads: int = Field(1_000, ge=1, description="links in one request for missing nodes")
 
     max_bodies: int = Field(32, ge=1, description="that are taken at once: each may fill a part's memory")
     max_bodies_per_client: int = Field(8, ge=1, description="of them; more wait")
@@ -92,7 +92,7 @@ class DoorTls(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    certificate: Path = Field(description="own certificate and the chain behind it")
+    certificate: Path = Field(description="the own certificate, followed by its chain")
     private_key: Path
 
 
@@ -121,7 +121,8 @@ class DagHttpSettings(DoorLimits):
     port: int = Field(0, ge=0, le=65_535, description="0: one that is free")
     tls: DoorTls | None = Field(None, description="without it the door speaks plain HTTP")
     append: AccessMode = Field(
-        "allowed", description="who may bring nodes and shards: anyone, tokens, or UCANs too"
+        "allowed",
+        description="who may send nodes and shards: anyone, clients with tokens, or with UCANs, too",
     )
     read: AccessMode = Field("allowed", description="who may read: anyone, tokens, or UCANs too")
     tokens: tuple[TokenRule, ...] = ()

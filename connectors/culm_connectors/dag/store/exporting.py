@@ -103,7 +103,7 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     own, exported = folder.settings.verdict, _verdict(manifest)
     if different := rule_differences(own, exported):
         raise DagExportError(
-            f"the export was judged by other settings: {', '.join(different)}",
+            f"the export was validated by other rules: {', '.join(different)}",
             hint="import into a folder of its own",
         )
     spaces: dict[Cid, list[bytes]] = {}

@@ -30,7 +30,7 @@ class ProofJudge:
     ) -> ChainRefusal | None:
         """Return why a publish, received at this time, is not authorised; None if it is."""
         change = node.change
-        assert isinstance(change, PublishChange), "only publishes are judged"
+        assert isinstance(change, PublishChange), "only publishes are validated"
         fields = {"link": change.link, "origin": change.origin}
         fields |= {} if node.prior is None else {"prior": node.prior}
         fields |= {} if change.shard is None else {"shard": change.shard}
@@ -78,7 +78,7 @@ class ProofJudge:
         if row is None:
             return None
         decoded = read_block(cid, row[0], legacy=self._settings.legacy, bounds=self._settings.bounds)
-        return decoded if isinstance(decoded, Ucan) else ChainMixed("a node, where a proof is named")
+        return decoded if isinstance(decoded, Ucan) else ChainMixed("a node instead of a proof")
 
     def refused_with(self, cid: Cid) -> str | None:
         """Return the code with which a block was finally refused, or None."""

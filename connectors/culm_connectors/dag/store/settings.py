@@ -18,16 +18,14 @@ class DagFolderQuotas(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_spool_bytes: int = Field(16 * GIB, ge=1, description="what has come of shards that are not whole")
-    max_spool_bytes_per_peer: int = Field(GIB, ge=1, description="of it, what one peer has brought")
+    max_spool_bytes_per_peer: int = Field(GIB, ge=1, description="of these, bytes received from one peer")
     max_spool_bytes_per_address: int = Field(4 * GIB, ge=1, description="of it, what came from one address")
     spool_expires_s: int = Field(86_400, ge=1, description="after its last byte a spool is kept for so long")
     max_waiting_nodes: int = Field(
         10_000, ge=1, description="of a space, that wait for a prior or a proof; more comes later"
     )
     max_waiting_bytes: int = Field(64 * MIB, ge=1, description="of those nodes of a space")
-    max_waiting_nodes_per_peer: int = Field(
-        1_000, ge=1, description="that one peer has brought, in all spaces"
-    )
+    max_waiting_nodes_per_peer: int = Field(1_000, ge=1, description="received from one peer, in all spaces")
     max_waiting_nodes_per_address: int = Field(
         2_500, ge=1, description="that came from one address, in all spaces"
     )

@@ -192,7 +192,7 @@ def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, va
         raise IndexDamaged(f"log {key.hex()}: {error}") from error
     place = transaction.get(short_hash(row.head_hash), db=databases[b"operations"])
     if place is None or place[: len(key) + U64.size] != key + U64.pack(row.height):
-        raise IndexDamaged(f"log {key.hex()}: its newest entry is not where its row says")
+        raise IndexDamaged(f"log {key.hex()}: its newest entry is not at the place that its row names")
     return row
 
 

@@ -64,7 +64,7 @@ def _check_records(store: LmdbLogStore) -> None:
         contradictory = store.contradictions()
         store.offsets()
     except (ValueError, struct.error) as error:
-        raise IndexDamaged(f"{store.folder}: a record is none of ours: {error}") from error
+        raise IndexDamaged(f"{store.folder}: malformed record: {error}") from error
     if contradictory:
         raise IndexDamaged(f"{store.folder}: the records of {len(contradictory)} logs contradict each other")
 

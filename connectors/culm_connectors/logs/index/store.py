@@ -118,7 +118,7 @@ class LmdbLogStore:
         try:
             self._know_schemas({value.decode(): layout.U32.unpack(key)[0] for key, value in schemas.items()})
         except (ValueError, struct.error) as error:
-            raise IndexDamaged(f"{self.folder}: a schema's record is none of ours: {error}") from error
+            raise IndexDamaged(f"{self.folder}: malformed record of a schema: {error}") from error
         self._written_schemas = dict(self._schema_numbers)
 
     def _know_schemas(self, numbers: Mapping[str, int]) -> None:

@@ -49,13 +49,13 @@ def ensure_format(environment: LmdbFile, read_facts: ReadFacts) -> None:
         try:
             _upgrade(environment, number, read_facts)
         except (ValueError, struct.error, CulmError) as error:
-            raise IndexDamaged(f"{environment.folder}: a record is none of ours: {error}") from error
+            raise IndexDamaged(f"{environment.folder}: malformed record: {error}") from error
     elif stored != written:
         raise IndexDamaged(f"{environment.folder} has format {stored!r}, this version reads {written!r}")
 
 
 def _upgrade(environment: LmdbFile, former: int, read_facts: ReadFacts) -> None:
-    logger.info("%s: brought up to date, some ten seconds a million entries", environment.folder)
+    logger.info("upgrading %s: this takes about ten seconds per million entries", environment.folder)
     databases = environment.databases
 
     derived = [b"usage", b"brought"]

@@ -227,7 +227,11 @@ class LostEntriesWatch:
     def metrics(self) -> Iterator[Metric]:
         """Metrics of standing logs and of entries that were produced again."""
         yield gauge("culm_logs_standing", "logs of which `logs` has lacked entries for long", self.standing)
-        yield gauge("culm_logs_unrepaired", "logs that still lack what was produced again", self.unrepaired)
+        yield gauge(
+            "culm_logs_unrepaired",
+            "logs in which entries that were produced again are still missing",
+            self.unrepaired,
+        )
         yield from counters(
             ("culm_logs_repaired_entries", "entries produced again for logs", self.produced),
             ("culm_logs_repair_looks", "readings of topics for lost entries", self.looks),

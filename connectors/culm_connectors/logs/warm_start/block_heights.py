@@ -75,7 +75,7 @@ def read_block_heights(kafka: KafkaSettings, schema_ids: Collection[str]) -> dic
         return {}
     if found.passed_over.records:
         logger.error(
-            "%d records of `blocks` are none, and their blocks are read from `logs`: %s",
+            "%d malformed records of `blocks`; their blocks are read from `logs`: %s",
             found.passed_over.records,
             "; ".join(found.passed_over.first),
         )

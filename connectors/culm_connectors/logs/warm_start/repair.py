@@ -72,7 +72,7 @@ async def _entries_of(
             try:
                 record = LogRecord.decode(message.value())
             except RecordError as error:
-                logger.error("a record of the logs topic is none: %s", error)
+                logger.error("malformed record in the topic logs: %s", error)
                 continue
             pairs.append((record.entry, record.operation))
         checked = await pool.submit(pairs, verify_signature=False) if pairs else []
@@ -169,7 +169,8 @@ class LogGaps:
         public_key, log_id = checked.log
         height = self._height(checked)
         text = (
-            f"logs goes on with number {checked.entry.seq_num} of {public_key.hex()}/{log_id}, behind a gap: "
+            f"logs continues with number {checked.entry.seq_num} of {public_key.hex()}/{log_id}, "
+            f"behind a gap: "
             f"number {height + 1} is missing"
         )
         logger.error("%s; this log is set aside until it is whole", text)

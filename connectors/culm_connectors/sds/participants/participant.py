@@ -127,7 +127,7 @@ class Participant:
                 self._do(kind, now_ms, arguments)
         except (CulmError, LookupError, TypeError, ValueError) as error:
             raise StateError(
-                f"{self._folder.path} cannot be restored: {error}", hint="move it away to begin anew"
+                f"{self._folder.path} cannot be restored: {error}", hint="move it away to start again"
             ) from error
         # What the former process was about to tell when it ended is told now.
         self._folder.commit()

@@ -128,7 +128,7 @@ class StateFolder:
                 raise StateError(f"{file} has format {format_number}; known is {_FORMAT}")
             self.snapshot = ParticipantSnapshot(*fields)
         except (ValueError, TypeError, cbor.CborError) as error:
-            raise StateError(f"{file} is damaged", hint="move the folder away to begin anew") from error
+            raise StateError(f"{file} is damaged", hint="move the folder away to start again") from error
         self._snapshot_bytes = len(record)
 
     def _inputs_name(self, generation: int) -> str:

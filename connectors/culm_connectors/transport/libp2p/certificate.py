@@ -91,7 +91,7 @@ def host_key_of(certificates: Sequence[x509.Certificate], now: datetime.datetime
     """The host key that a certificate proves at this moment. Error: `CertificateError`."""
     if len(certificates) != 1:
         shown = "no certificate" if not certificates else f"{len(certificates)} certificates"
-        raise CertificateError(f"the remote showed {shown} where exactly one is needed")
+        raise CertificateError(f"the remote showed {shown} instead of exactly one")
     certificate = certificates[0]
     try:
         _check_wrapper(certificate, now)
@@ -128,7 +128,7 @@ def _extension_of(certificate: x509.Certificate) -> bytes:
         elif extension.critical:
             raise CertificateError(f"the critical extension {extension.oid.dotted_string} is not known here")
     if extension_bytes is None:
-        raise CertificateError("the certificate lacks libp2p's extension")
+        raise CertificateError("the certificate does not have libp2p's extension")
     return extension_bytes
 
 

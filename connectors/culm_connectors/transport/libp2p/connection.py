@@ -144,7 +144,7 @@ class Libp2pConnection:
             except (NegotiationError, TimeoutError) as error:
                 text = str(error) or "the remote does not answer"
                 name = self._protocol.decode()
-                logger.warning("%s does not speak %s: %s", self.peer_id.hex()[:16], name, text)
+                logger.warning("%s does not support %s: %s", self.peer_id.hex()[:16], name, text)
                 self.abort(CloseCode.PROTOCOL, f"{name}: {text}")
 
     # --- the streams that the remote opens

@@ -71,9 +71,7 @@ def parse_multiaddr(text: str) -> Multiaddr:
     if len(parts) == 6:
         return Multiaddr((host, int(port)))
     if parts[6] != "p2p":
-        raise MultiaddrError(
-            f"/{parts[6][:20]} behind quic-v1 is not spoken here", hint="only /p2p/PEER_ID is"
-        )
+        raise MultiaddrError(f"/{parts[6][:20]} behind quic-v1 is not supported", hint="only /p2p/PEER_ID is")
     try:
         return Multiaddr((host, int(port)), parse_peer_id(parts[7]))
     except WireError as error:
@@ -86,7 +84,7 @@ def _host(kind: str, host: str) -> str:
             raise MultiaddrError("a host name is missing or too long")
         return host
     if kind not in _IP:
-        raise MultiaddrError(f"/{kind[:20]} is not spoken here", hint="ip4, ip6, dns, dns4 and dns6 are")
+        raise MultiaddrError(f"/{kind[:20]} is not supported", hint="ip4, ip6, dns, dns4 and dns6 are")
     try:
         number = ipaddress.ip_address(host)
     except ValueError:

@@ -87,7 +87,7 @@ class Listening:
                 self.agreed = line
                 yield encode_line(line)
             elif self._refused == MAX_PROPOSALS:
-                raise NegotiationError(f"none of {MAX_PROPOSALS} proposals is spoken here")
+                raise NegotiationError(f"none of {MAX_PROPOSALS} proposals is supported")
             else:
                 self._refused += 1
                 yield self._list() if line == LIST else encode_line(NOT_AVAILABLE)

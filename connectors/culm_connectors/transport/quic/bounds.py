@@ -172,7 +172,7 @@ class BoundedQuicConnection(QuicConnection):
         else:
             idle = max(frames, _FREE_FRAMES)
         if idle > 0 and not self._idle_frames.take(idle, context.time):
-            self.close(CloseCode.OVERLOADED, reason_phrase="too many frames that bring nothing")
+            self.close(CloseCode.OVERLOADED, reason_phrase="too many frames without data")
         return result
 
     def _handle_padding_frame(self, context: QuicReceiveContext, frame_type: int, buf: Buffer) -> None:

@@ -58,7 +58,7 @@ def client_context(tls: TlsFiles) -> ssl.SSLContext:
         if tls.certificate is not None:
             context.load_cert_chain(tls.certificate, tls.private_key)
     except (OSError, ssl.SSLError) as error:
-        raise IdentityError(f"TLS cannot be spoken: {error}", hint="check the files of [tls]") from error
+        raise IdentityError(f"TLS failed: {error}", hint="check the files of [tls]") from error
     context.minimum_version = _VERSIONS[tls.minimum_version]
     return context
 
@@ -149,7 +149,7 @@ class FollowedContext:
             try:
                 self._context = self._make()
             except IdentityError as error:
-                logger.error("TLS goes on with the former files: %s", error)
+                logger.error("TLS continues with the previous files: %s", error)
             else:
                 logger.info("the files of TLS were read again: %s", ", ".join(map(str, self._files)))
         return self._context

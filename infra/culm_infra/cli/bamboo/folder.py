@@ -111,7 +111,7 @@ class TlsFlags:
 
         flags = (self.certificate, self.private_key, self.ca, self.server_name)
         if any(flag is not None for flag in flags) and all(url.scheme != "tls" for url in urls):
-            raise typer.BadParameter("certificates are those of tls://, and no address is one of it")
+            raise typer.BadParameter("a certificate is for tls://, and no address uses that")
         if (self.certificate is None) != (self.private_key is None):
             raise typer.BadParameter("a certificate goes with its private key", param_hint="--tls-key")
         files = TlsFiles(
@@ -136,7 +136,7 @@ def parse_log(text: str, folder: Path) -> LogKey:
     if key is None:
         from culm_connectors.edge.keyfile import load_key
 
-        hint = "name a log of somebody else as KEY/ID, or publish first: that makes a key"
+        hint = "name a log of another author as KEY/ID, or publish first, which creates a key"
         key = load_key(folder, hint=hint).public_key
     return key, log_id
 

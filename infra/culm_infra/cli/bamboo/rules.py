@@ -124,7 +124,7 @@ def resume(
     if everything and (logs or peers):
         raise typer.BadParameter("--all is every log and every peer that is paused")
     if not (logs or peers or everything):
-        raise typer.BadParameter("what is to go on? give --log, --peer or --all")
+        raise typer.BadParameter("name what to resume: --log, --peer or --all")
     _set(folder, logs, peers, is_paused=False, everything=everything, results=results)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from culm_streaming.chotki.job import ChotkiJobSettings
 
 app = noun(
-    "Chotki's objects: make, change and read them, and see how replicas stand.",
+    "Chotki's objects: create, change and read them, and show the state of replicas.",
     {
         "listen": "chotki.edge:listen",
         "connect": "chotki.edge:connect",

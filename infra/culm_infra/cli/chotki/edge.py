@@ -25,7 +25,7 @@ Source = Annotated[
     str | None,
     typer.Option("--source", help="Own source in hex; by default its own, else a free one."),
 ]
-Name = Annotated[str | None, typer.Option("--name", help="What this replica says that it is called.")]
+Name = Annotated[str | None, typer.Option("--name", help="The name that this replica announces.")]
 Mode = Annotated[
     str | None,
     typer.Option(

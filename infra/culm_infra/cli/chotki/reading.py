@@ -40,7 +40,7 @@ def whole_state(
                 "but not its end: is the job `chotki` running?"
             )
         elif not reader.state.epoch:
-            say("no epoch yet: `culm job run chotki` merges what edges and writers bring")
+            say("no epoch yet: `culm job run chotki` merges the changes of edges and writers")
         remember_names(settings, Objects(reader.state.table).names())
         yield reader
 
@@ -181,7 +181,7 @@ def export(
         ),
     ] = None,
     state_dir: Annotated[
-        Path | None, typer.Option(help="Keep the state here, for the next export to go on from.")
+        Path | None, typer.Option(help="Keep the state here, so that the next export resumes from it.")
     ] = None,
     kafka: KafkaFlags,
     results: Results,

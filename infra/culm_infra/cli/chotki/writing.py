@@ -39,7 +39,7 @@ class WriterFlags:
     """The source under which a command writes its packets."""
 
     owner: Annotated[
-        str | None, typer.Option(help="Whose source it is; by default this user at this machine.")
+        str | None, typer.Option(help="The owner of the source; by default this user on this machine.")
     ] = None
     source: Annotated[
         str | None, typer.Option(metavar="HEX", help="The source; by default the owner's, or a free one.")

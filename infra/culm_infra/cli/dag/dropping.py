@@ -46,7 +46,9 @@ def drop(
             autocompletion=complete_id,
         ),
     ] = None,
-    reason: Annotated[str, typer.Option(help="Why, for whoever is refused.")] = "dropped by the operator",
+    reason: Annotated[
+        str, typer.Option(help="The reason, for clients that are refused.")
+    ] = "dropped by the operator",
     lift: Annotated[bool, typer.Option("--lift", help="Drop nothing: let them come again.")] = False,
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,

@@ -63,7 +63,7 @@ def sync(
     flags: FolderFlags,
     spaces: Spaces = None,
     peer: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Whose key must answer there; else any.")
+        str | None, typer.Option(metavar="KEY", help="The key that the other end must have; by default any.")
     ] = None,
     results: Results,
 ) -> None:
@@ -139,7 +139,7 @@ def serve(
         bool, typer.Option("--http", help="Serve HTTP, of every space, instead of QUIC; to read alone.")
     ] = False,
     writable: Annotated[
-        bool, typer.Option("--writable", help="With --http: whoever calls may bring nodes and shards.")
+        bool, typer.Option("--writable", help="With --http: let every client send nodes and shards.")
     ] = False,
     origins: Annotated[
         list[str] | None,
@@ -164,7 +164,7 @@ def serve(
     if tls is not None and not http:
         raise typer.BadParameter("QUIC always encrypts: --tls goes with --http")
     if writable and not http:
-        raise typer.BadParameter("over QUIC everybody may bring: --writable goes with --http")
+        raise typer.BadParameter("over QUIC everybody may write: --writable requires --http")
     if origins and (not http or "*" in origins):
         raise typer.BadParameter(
             "--origin goes with --http, and names one origin: `*` would let every page in"

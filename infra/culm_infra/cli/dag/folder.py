@@ -76,7 +76,7 @@ Space = Annotated[
     typer.Option(
         "--space",
         metavar="KEY",
-        help="Whose store: a public key in hex or as did:key; by default the own key's.",
+        help="The store: its public key in hex or as did:key; by default that of the own key.",
         autocompletion=complete_id,
     ),
 ]

@@ -28,9 +28,7 @@ _PROGRESS_EVERY = 500
 _SHOWN_PROBLEMS = 20
 
 
-Bare = Annotated[
-    bool, typer.Option("--bare", help="Logs whose payloads are no operations (Bamboo's own), too.")
-]
+Bare = Annotated[bool, typer.Option("--bare", help="Include bare logs, whose payloads are not operations.")]
 Sparse = Annotated[bool, typer.Option("--sparse", help="Entries of bare logs with gaps before them, too.")]
 
 
@@ -63,7 +61,7 @@ def tail(
     selection: LogSelection,
     since: Annotated[
         Literal["beginning", "end"],
-        typer.Option("--from", help="Where to begin: at the first entry, or with what comes now."),
+        typer.Option("--from", help="Where to start: at the first entry, or with new ones."),
     ] = "end",
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
     bare: Bare = False,
@@ -185,7 +183,7 @@ def _show_problems(consumer: LogConsumer, results: Results) -> None:
     if consumer.bad_records:
         if results.json:
             emit_json({"problem": "topics.record", "topic": "logs", "records": consumer.bad_records})
-        say(f"[yellow]{consumer.bad_records} records of `logs` were passed over: they are none[/]")
+        say(f"[yellow]{consumer.bad_records} malformed records of `logs` were skipped[/]")
     if consumer.logs_set_aside or consumer.bad_records:
         raise typer.Exit(EXIT_DEGRADED)
 

@@ -120,7 +120,7 @@ def _lost_row(part: LostPart) -> dict[str, Any]:
 
 def _print_lost(done: Repair, *, dry_run: bool) -> None:
     if not done.parts:
-        say("nothing is missing: what `logs` lacks of this index is still to be read by the job")
+        say("nothing is missing: the job has still to read the entries of this index that are not in `logs`")
         return
     rows = [_lost_row(part) for part in done.parts]
     table(None, _PARTS, rows[:_SHOWN])
@@ -134,10 +134,10 @@ def _print_lost(done: Repair, *, dry_run: bool) -> None:
         markup=False,
     )
     if missing := len(_missing(done)):
-        say(f"[bold red]{missing} logs lack entries that this index does not hold[/]")
+        say(f"[bold red]{missing} logs are missing entries that this index does not hold[/]")
         say("[bold]hint[/]: run it over the folder of another connector, or let a peer that has them sync")
     elif not dry_run:
-        say("the job `logs` takes them now; with --dry-run this command tells whether anything is left")
+        say("the job `logs` reads them now; with --dry-run this command reports whether anything is left")
 
 
 def verify(
@@ -224,7 +224,10 @@ def _print(checked: IndexCheck) -> None:
             f"{checked.repaired_logs} logs read again, {checked.repaired_entries} entries", markup=False
         )
     if not checked.left.is_sound and checked.repaired_logs:
-        say(f"[bold red]{safe(len(checked.left.damaged))} logs are still damaged[/]: `logs` lacks them too")
+        say(
+            f"[bold red]{safe(len(checked.left.damaged))} logs are still damaged[/]: they are "
+            f"missing in `logs`, too"
+        )
     elif not checked.left.is_sound:
         say("[bold]hint[/]: `culm logs index verify --repair` reads them from `logs` once more")
 

@@ -84,7 +84,7 @@ def writer(path: Path, *, bare: bool = False) -> Iterator[Write]:
     formats = {".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": parquet}
     if path.suffix not in formats:
         raise InfraError(
-            f"{path.name}: cannot tell the format from the ending",
+            f"{path.name}: the file extension does not determine the format",
             hint=f"let the file end in {', '.join(formats)}",
         )
     if not path.parent.is_dir():

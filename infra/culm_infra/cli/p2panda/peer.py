@@ -59,7 +59,7 @@ def init(directory: Directory = None, *, results: Results) -> None:
     home = folder(directory)
     key_pair = make_key(home)
     results.one({"peer_id": key_pair.public_key, "directory": str(home)}, key_pair.public_key.hex())
-    results.say(f"the key is in {safe(home)}; keep it: whoever has it can write in this peer's name")
+    results.say(f"the key is in {safe(home)}; keep it: everyone who has it can write as this peer")
 
 
 def publish(
@@ -72,7 +72,8 @@ def publish(
     file: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[:TYPE]=PATH", help="A field whose value a file holds, bytes by default; repeatable."
+            metavar="NAME[:TYPE]=PATH",
+            help="A field with the contents of a file as its value, bytes by default; repeatable.",
         ),
     ] = None,
     schema: Annotated[str, typer.Option(help="The schema id.")],
@@ -277,7 +278,7 @@ def show_log(
     if rows or results.json:
         results.rows(rows, list(rows[0]) if rows else ())
     else:
-        say("nothing is held of it")
+        say("nothing of it is stored")
 
 
 def status(directory: Directory = None, *, results: Results) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from culm_streaming.sds_index import SdsIndexSettings
 
 app = noun(
-    "Channels of SDS: what is said in them, how they stand, and messages out of the store.",
+    "Channels of SDS: send and follow messages, show their state, and fetch messages from the store.",
     {
         "join": "sds.join:join",
         "send": "sds.send:send",

@@ -80,12 +80,12 @@ def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage
         if index.find(channel, [message_id]):
             raise InfraError(
                 f"the store does not have message {message_id!r} where the index says it is",
-                hint="was the topic of the store made anew? `culm topics check` says what differs",
+                hint="was the topic of the store created again? `culm topics check` reports differences",
             )
         count = index.count(channel)
     raise InfraError(
         f"message {message_id!r} is not in the index of channel {channel!r}, which has {count}",
-        hint="give the whole id; is `culm job run sds` running, whose job sds-index writes the index?",
+        hint="give the complete id; is `culm job run sds` running? Its job sds-index writes the index",
     )
 
 

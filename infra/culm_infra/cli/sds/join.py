@@ -48,7 +48,7 @@ def join(
     flags: ParticipantFlags,
     since: Annotated[
         Literal["beginning", "now"] | None,
-        typer.Option("--from", help="--hosted: where to begin, instead of where this client left off."),
+        typer.Option("--from", help="--hosted: where to start; by default where this client stopped."),
     ] = None,
     last: Annotated[
         int, typer.Option(min=0, max=_MAX_LAST, help="Show so many messages of former times first.")
@@ -67,9 +67,9 @@ def join(
     check_channel(channel)
     identity = flags.identity(channel, hosted=hosted)
     if hosted:
-        options.refuse(context, ["last"], "what a hosted participant was told is in `culm sds tail`")
+        options.refuse(context, ["last"], "the events of a hosted participant are in `culm sds tail`")
     if since is not None and not hosted:
-        raise typer.BadParameter("a full participant knows where it was", param_hint="--from")
+        raise typer.BadParameter("a full participant remembers its position", param_hint="--from")
     target, expected = address(where), optional_hex(expect, "--expect")
     asyncio.run(_run(identity, target, expected, since, last, json=results.json))
 
@@ -93,7 +93,7 @@ async def _run(
             screen.event(event)
     start = {None: None, "beginning": FROM_THE_BEGINNING, "now": FROM_NOW}[since]
     async with participating(identity, target, expected, screen.event, since=start) as participation:
-        say(f"you are {safe(identity.participant_id)}; lines that you type are sent, /help says what else")
+        say(f"you are {safe(identity.participant_id)}; lines that you type are sent, /help lists commands")
         connection_shown = asyncio.create_task(_show_connection(participation, target))
         typing = asyncio.create_task(_send_lines(participation, stop))
         stopped = asyncio.create_task(stop.wait())

@@ -32,9 +32,7 @@ def send(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from the input.")],
     *,
     edge: Annotated[str, typer.Option(metavar="HOST:PORT", help="The connector to send it by.")],
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until somebody has acknowledged it, or it is given up.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is acknowledged or given up.")] = False,
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=0.1, help="Seconds to wait in all, before it stays as it is.")
     ] = 60.0,
@@ -58,7 +56,7 @@ def send(
     """
     check_channel(channel)
     if wait and ephemeral:
-        raise typer.BadParameter("nobody acknowledges an ephemeral message", param_hint="--wait")
+        raise typer.BadParameter("ephemeral messages are not acknowledged", param_hint="--wait")
     content = sys.stdin.buffer.read() if text == "-" else text.encode()
     identity = flags.identity(channel, hosted=not full)
     target, expected = address(edge), optional_hex(expect, "--expect")
@@ -74,10 +72,10 @@ def send(
         say(f"no edge took it at {edge} within {timeout_s:g} s{why}")
         raise typer.Exit(EXIT_FAILED)
     if state == "gave_up":
-        say("it was given up: nobody has acknowledged it")
+        say("it was given up without an acknowledgement")
         raise typer.Exit(EXIT_FAILED)
     if wait and state != "acknowledged":
-        say("nobody has acknowledged it yet; the participant goes on trying")
+        say("it is not acknowledged yet; the participant continues to send it")
         raise typer.Exit(EXIT_DEGRADED)
 
 

@@ -78,7 +78,8 @@ def status(
     if channel is not None and channel not in channels:
         raise InfraError(
             f"no channel {channel!r} has been written about",
-            hint="`culm sds status` lists those that have; is `culm job run sds` running, did somebody join?",
+            hint="`culm sds status` lists channels; is `culm job run sds` running, and has a "
+            "participant joined?",
         )
     rows = [_row(name, channel_status) for name, channel_status in sorted(channels.items())]
     if channel is not None and not results.json:
@@ -86,7 +87,7 @@ def status(
     elif rows or results.json:
         results.rows(rows, CHANNELS)
     else:
-        say("no channels yet: `culm job run sds` writes them when somebody joins one")
+        say("no channels yet: `culm job run sds` writes them when a participant joins one")
 
 
 def _row(name: str, status: ChannelStatus) -> dict[str, Any]:

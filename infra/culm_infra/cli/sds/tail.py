@@ -33,7 +33,7 @@ def tail(
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Go on with what comes, or end at the present.")
+        bool, typer.Option("--follow/--no-follow", help="Follow new events, or end at the current one.")
     ] = True,
     every: Annotated[
         bool, typer.Option("--all", help="Every event: also what is missing, syncs and repairs.")

@@ -24,7 +24,7 @@ _OPERATOR = "operator"
 
 def transfer(
     channel: Channel,
-    peer_id: Annotated[str, typer.Argument(metavar="PEER_ID", help="Whose it is to be: 64 hex digits.")],
+    peer_id: Annotated[str, typer.Argument(metavar="PEER_ID", help="The new owner: 64 hex digits.")],
     *,
     participant: Annotated[
         str | None, typer.Option(help="The hosted id that changes hands; without it the channel does.")

@@ -115,7 +115,7 @@ class IncomingPieces:
             return
         # Between two payloads there is metadata, for which no notify was requested.
         if not own.admits_notify(None) or (end - first > 1 and not request.proposal.payload_only):
-            raise DataUnwanted("a notify came where data was asked for")
+            raise DataUnwanted("received a notify although data was requested")
         start = request.sequence.piece(first)
         if not start.is_payload:
             raise DataUnwanted(f"a notify came for the metadata of {start.seq_num}")
@@ -148,7 +148,7 @@ class IncomingPieces:
         """Handle a skip of a payload (R48)."""
         piece = self.piece(request)
         if not piece.is_payload:
-            raise PieceViolated(f"a skip came where the metadata of {piece.seq_num} must")
+            raise PieceViolated(f"received a skip instead of the metadata of {piece.seq_num} must")
         own = request.own
         size = self._size(request, piece) if self._is_sure(request) else None
         if not request.is_discarding and (
@@ -168,7 +168,7 @@ class IncomingPieces:
             return False
         piece = self.piece(request)
         if not piece.is_payload:
-            raise PieceViolated(f"bytes were skipped where the metadata of {piece.seq_num} must come")
+            raise PieceViolated(f"skipped bytes instead of sending the metadata of {piece.seq_num} must come")
         size = self._size(request, piece)
         if request.is_discarding and size is None:
             return True
@@ -190,7 +190,7 @@ class IncomingPieces:
         piece = self.piece(request)
         link = self._link
         if not request.own.admits_metadata and not request.is_discarding:
-            raise DataUnwanted(f"metadata of {piece.seq_num} came where notifies alone were asked for")
+            raise DataUnwanted(f"metadata of {piece.seq_num} received although only notifies were requested")
         index = request.incoming.piece
         if request.is_discarding:
             self._passed_metadata(request, message, index, is_valid=True)
@@ -253,7 +253,7 @@ class IncomingPieces:
         """Begin a payload message. Returns the receiver of its bytes, or None if it changes nothing."""
         piece = self.piece(request)
         if not piece.is_payload:
-            raise PieceViolated(f"a payload came where the metadata of {piece.seq_num} must")
+            raise PieceViolated(f"received a payload instead of the metadata of {piece.seq_num} must")
         size = self._size(request, piece)
         index, offset = request.incoming.piece, request.incoming.offset
         if size is None or (

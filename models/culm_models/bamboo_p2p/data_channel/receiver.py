@@ -159,7 +159,7 @@ class Receiver:
         self._pieces.pass_unknown_payload(request)
         piece = self._pieces.piece(request)
         if piece.is_payload:
-            raise PieceViolated(f"metadata came where the payload of {piece.seq_num} must")
+            raise PieceViolated(f"received metadata instead of the payload of {piece.seq_num} must")
         return not left_out_backlink(request, piece.seq_num)
 
     def _take(self, message: DataMessage) -> _Outcome:

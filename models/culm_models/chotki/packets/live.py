@@ -81,7 +81,7 @@ def _edit(packet: Packet, whole: bytes, compat: Compat) -> LivePacket:
     inner = iter(packet.inner)
     for (number_letter, number_bytes), (letter, value) in zip(inner, inner, strict=True):
         if number_letter not in ("F", TINY):
-            raise PacketMalformed(f"a record {number_letter} where an edit has a field number")
+            raise PacketMalformed(f"a record {number_letter} instead of the field number of an edit")
         number = int.from_bytes(number_bytes[: WIDTH_MAX + 1], "little")
         if number > OFFSET_MAX or len(number_bytes) > WIDTH_MAX:
             raise OffsetWrong("a field number beyond 12 bits")

@@ -127,7 +127,7 @@ class ParcelReader:
         if (code not in (_F, _TINY) or length > WIDTH_MAX) and self._fault is None:
             # The form of the whole packet is checked before its content.
             self._fault = PacketMalformed(
-                f"a record {chr(code)} of {length} bytes where a diff has an offset"
+                f"a record {chr(code)} of {length} bytes instead of the offset of a diff"
             )
         return end
 

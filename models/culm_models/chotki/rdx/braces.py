@@ -103,7 +103,7 @@ def _tokens(text: str) -> list[str]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise refusal(text[at:], "anything that stands in braces")
+            raise refusal(text[at:], "any text in braces")
         tokens.append(match[1])
         at = match.end()
     return tokens

@@ -27,7 +27,7 @@ def parse_text(letter: str, text: str, *, compat: Compat = Compat.DEFAULT) -> by
         return EMPTY_STAMP + READ[letter](text, compat)
     read = _READ.get(letter)
     if read is None:
-        raise TextMalformed(f"no text says a value of type {letter!r}")
+        raise TextMalformed(f"no text form exists for a value of type {letter!r}")
     return read(text, compat)
 
 

@@ -55,7 +55,7 @@ def _policy(members: dict[str, Any]) -> Policy:
 
 def _check_threshold(asked: Policy | RequestedRange) -> None:
     if (asked.threshold is not None) != (asked.eagerness is Eagerness.THRESHOLD):
-        raise ArgumentError("a threshold stands beside its eagerness, and only there")
+        raise ArgumentError("a threshold is given if and only if the eagerness is threshold")
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -119,9 +119,9 @@ def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     wanted = requested_ranges(peer.store.flavour).read(arguments.values)
     _check_threshold(wanted)
     if wanted.upper is not None and wanted.end is None:
-        raise ArgumentError("upper stands beside an end, and only there")
+        raise ArgumentError("upper is given if and only if end is given")
     if wanted.lower is not None and wanted.offset is not None:
-        raise ArgumentError("lower stands where there is no offset, and only there")
+        raise ArgumentError("lower is given if and only if offset is not given")
     request_id = connection.propose(wanted)
     return {"id": request_id, **_answer(peer, remote)}
 

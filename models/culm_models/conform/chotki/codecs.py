@@ -72,7 +72,7 @@ def _zip_decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _unknown_kind(kind: str) -> ArgumentError:
-    return ArgumentError(f"kind {kind[:20]!r} is none of uint64, int64, float64, pair")
+    return ArgumentError(f"kind {kind[:20]!r} is not one of uint64, int64, float64, pair")
 
 
 def _id(machines: Machines, arguments: Arguments) -> dict[str, Any]:

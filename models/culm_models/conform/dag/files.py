@@ -72,7 +72,7 @@ def _path(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         case ContentKind.FILE:
             size = file_size(end.cid, find)
             if size > DEFAULT_BOUNDS.car:
-                raise BlockTooLarge(f"a file of {size} bytes is not told in one line")
+                raise BlockTooLarge(f"a file of {size} bytes does not fit into one line")
             answer["bytes"] = b"".join(read_file(end.cid, find)).hex()
         case ContentKind.RAW:
             answer["bytes"] = end.block.hex()

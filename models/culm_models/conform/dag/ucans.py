@@ -74,7 +74,7 @@ def _published_fields(arguments: Arguments) -> dict[str, Cid]:
         if members.get(name) is not None or (name in ("link", "origin") and name in members)
     }
     if not {"link", "origin"} <= fields.keys():
-        raise ArgumentError("publish lacks link or origin")
+        raise ArgumentError("publish has no link or no origin")
     return fields
 
 

@@ -25,7 +25,7 @@ class Unasked:
         """Count dropped bytes. Raises `DagUnasked` when their total exceeds the limit."""
         self._bytes += count
         if self._bytes > self._settings.unasked_bytes:
-            raise DagUnasked(f"{self._bytes} bytes came that nobody had asked for")
+            raise DagUnasked(f"{self._bytes} bytes were not requested")
 
     def token(self, cids: Sequence[Cid], block: bytes) -> Cid | None:
         """Return the CID under which the block is a UCAN issued by the other end's own key (R14).

@@ -61,7 +61,7 @@ class Authority:
         """
         change = node.change
         if not isinstance(change, PublishChange):
-            raise TypeError("only publishes are judged")
+            raise TypeError("only publishes are validated")
         if change.proof.cid not in self._leaves:
             try:
                 verify_signature(change.proof)

@@ -145,7 +145,7 @@ def _proof(proof: Any, data: bytes, legacy: bool, bounds: DagBounds) -> Ucan:
         raise ProofForm("a proof as bytes or as a link")
     ucan = ucan_from_jwt(proof, legacy=legacy, bounds=bounds)
     if is_canonical(ucan):
-        raise ProofForm("a proof as a text that its map says as well")
+        raise ProofForm("a proof as text although its map expresses it")
     return ucan
 
 

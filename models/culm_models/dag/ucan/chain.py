@@ -186,7 +186,7 @@ class _Search:
         if leaf.cid in self._revoked:
             return self._fails(UcanRevoked("the leaf is revoked"))
         if claims.audience not in audiences:
-            return self._fails(UcanAudience("the leaf is a delegation to somebody else"))
+            return self._fails(UcanAudience("the audience of the leaf is another key"))
         if not claims.capabilities:
             return self._fails(UcanAbility("the leaf has no capability"))
         fits = [self._leaf_fits(capability) for capability in claims.capabilities]
@@ -225,7 +225,7 @@ class _Search:
         if claims.issuer == self._published.id:
             return True
         if not claims.proofs:
-            return self._fails(UcanRootIssuer("the chain ends at somebody else than the id"))
+            return self._fails(UcanRootIssuer("the chain does not end at the id"))
         if depth == self._policy.delegations:
             return self._fails(UcanChainTooLong(f"more than {depth} delegations"))
         return any(self._delegates(cid, ucan, depth + 1) for cid in dict.fromkeys(claims.proofs))
@@ -238,7 +238,7 @@ class _Search:
         if isinstance(proof, DagError):
             return self._fails(proof)
         if proof.claims.audience != to.claims.issuer:
-            return self._fails(UcanAudience("a proof was given to somebody else"))
+            return self._fails(UcanAudience("the audience of a proof is another key"))
         if (cid, depth) in self._looked_at:
             return False
         self._looked_at.add((cid, depth))

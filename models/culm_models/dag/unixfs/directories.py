@@ -58,7 +58,7 @@ def entry_steps(cid: Cid, name: str, find: FindBlock) -> Generator[None, None, t
         yield
         if message.kind == NodeKind.DIRECTORY:
             if len(passed) > 1:
-                raise DagPbMalformed("a shard of a directory that is none")
+                raise DagPbMalformed("a malformed shard of a directory")
             return _named(node, name), passed
         shift -= _width(message)
         if shift < 0:
@@ -181,7 +181,7 @@ class DirectoryWalk:
         width = _width(message)
         if self._levels:
             if message.kind == NodeKind.DIRECTORY:
-                raise DagPbMalformed("a shard of a directory that is none")
+                raise DagPbMalformed("a malformed shard of a directory")
             width += self._levels[-1].width
             if width > _HASH_BITS:
                 raise DagPbMalformed(_TOO_DEEP)

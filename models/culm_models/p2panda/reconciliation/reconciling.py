@@ -154,7 +154,7 @@ class Reconciling:
         return work
 
     def _say(self, session: Session, messages: Sequence[ReconciliationMessage]) -> None:
-        assert session.reconciliation is not None, "only a session that reconciles says something"
+        assert session.reconciliation is not None, "only a reconciling session sends messages"
         for first in range(0, len(messages), _MESSAGES_AN_ITEM):
             data = encode_many(messages[first : first + _MESSAGES_AN_ITEM], session.reconciliation.form)
             session.bytes_out += len(data)

@@ -189,7 +189,7 @@ class SetReconciliation:
 
         Raises `ReconciliationError` and `LiftChangedError`.
         """
-        assert not self.done, "what comes behind the end is passed over"
+        assert not self.done, "messages after the end are ignored"
         first = not self.messages_in
         self.messages_in += len(messages)
         self._choice.check(messages)

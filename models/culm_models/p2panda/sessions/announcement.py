@@ -106,7 +106,7 @@ def _check_replaces(former: Announce | None, received: Announce, settings: PeerS
     """Raise an `AnnouncementError` if a remote's announcement does not replace the previous one."""
     max_schema_ids, max_bytes = settings.max_schema_ids, settings.max_announcement_bytes
     if received.version != PROTOCOL_VERSION:
-        raise AnnouncementVersionError(f"version {received.version} is not spoken here")
+        raise AnnouncementVersionError(f"version {received.version} is not supported")
     if len(received.schema_ids) > max_schema_ids:
         raise AnnouncementSizeError(f"{len(received.schema_ids)} schemas, at most {max_schema_ids} are taken")
     # Ignored names count as well, because the announcement is stored and published as received.

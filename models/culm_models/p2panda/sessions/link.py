@@ -305,7 +305,7 @@ class Link:
             self._reconciling.finish(session)
             self._say_done(session, now)
         elif not message.live_mode and self._is_refusal(session):
-            self._lifecycle.fail(session, errors.RefusedError("the remote does not go on with it"), now)
+            self._lifecycle.fail(session, errors.RefusedError("the remote does not continue it"), now)
             if session.mode != MODE_LOG_HEIGHT:
                 # Fall back to log height mode at once.
                 self.sync_common(now)

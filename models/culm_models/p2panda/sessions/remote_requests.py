@@ -78,7 +78,7 @@ class RemoteRequests:
             elif session.local:
                 self._lifecycle.end(session, now)
             else:
-                self._lifecycle.fail(session, errors.AbandonedError("the remote begins anew"), now)
+                self._lifecycle.fail(session, errors.AbandonedError("the remote starts again"), now)
         self._lifecycle.begin(
             Session(self._remote, message.session_id, message.mode, message.schema_ids, local=False, now=now)
         )

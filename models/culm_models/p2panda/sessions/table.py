@@ -96,7 +96,7 @@ class SessionTable:
     def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
         """Raise the error of a session that is not possible, whichever side requests it."""
         if not self._settings.speaks(mode):
-            raise UnsupportedModeError(f"mode {mode} is not spoken here")
+            raise UnsupportedModeError(f"mode {mode} is not supported")
         if not schema_ids:
             raise EmptySetError("a session is about at least one schema")
         if len(schema_ids) > self._settings.max_schema_ids:
@@ -144,7 +144,7 @@ class SessionTable:
 
     def add(self, session: Session) -> None:
         """Add a session that has begun."""
-        assert session.session_id not in self._sessions, "an id names one session at a time"
+        assert session.session_id not in self._sessions, "this id is in use by another session"
         self._sessions[session.session_id] = session
         self._last_id = session.session_id
 

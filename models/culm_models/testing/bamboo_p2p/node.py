@@ -157,7 +157,7 @@ class DataWitness:
         fixed, asked = _request(sender, number), _request(receiver, number)
         own, sequence, sent = asked.own, fixed.sequence, self._sent[number]
         if (sent.metadata or sent.payload_bytes) and not own.admits_metadata:
-            raise InvariantError(f"data of request {number} went out where only notifies were asked for")
+            raise InvariantError(f"data of request {number} was sent although only notifies were requested")
         end = min(sequence.size, 2 * len(self.sizes) + 2)
         pieces = [piece for piece in map(sequence.piece, range(end)) if piece.seq_num <= len(self.sizes)]
         metadata = sum(not piece.is_payload for piece in pieces)

@@ -180,7 +180,7 @@ class ChotkiSimulation(Simulation[ChotkiNode]):
             if all(link.is_up for link in self.links):
                 return
             self._pause(1)
-        raise InvariantError("replicas go on ending their sessions")
+        raise InvariantError("replicas keep ending their sessions")
 
     def check(self) -> None:
         """Check that every store holds all changes."""

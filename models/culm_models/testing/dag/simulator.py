@@ -166,7 +166,7 @@ class DagSimulation(Simulation[DagNode]):
         shards = {cid for _, cid, _ in self.scenario.shards}
         for replica in self.replicas:
             if not replica.blocks.keys() <= made or not replica.shard_bytes.keys() <= shards:
-                raise InvariantError("something is kept that nobody made")
+                raise InvariantError("data is stored that no node made")
 
     def _check_equal(self) -> None:
         views = [self._view(replica) for replica in self.replicas]

@@ -103,7 +103,7 @@ def check_contiguous(store: LogStore, schema_ids: Iterable[str]) -> None:
         for seq_num, (entry_bytes, _) in enumerate(pairs, 1):
             entry = decode_entry(entry_bytes)
             if (entry.public_key, entry.log_id, entry.seq_num) != (public_key, log_id, seq_num):
-                raise InvariantError(f"entry {seq_num} of log {log_id} stands in the wrong place")
+                raise InvariantError(f"entry {seq_num} of log {log_id} is in the wrong place")
             try:
                 check_links(entry, hash_at=hashes.get)
             except CulmError as error:

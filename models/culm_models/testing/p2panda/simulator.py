@@ -271,7 +271,7 @@ class P2pandaSimulation(Simulation[P2pandaNode | LiarNode]):
             self.write()
         self.settle(_QUIET_MS)
         if self._lacking():
-            raise InvariantError(f"not brought live: {self._lacking()[:3]}")
+            raise InvariantError(f"not received live: {self._lacking()[:3]}")
         if started != self._sessions_started():
             raise InvariantError("a session was begun in the calm")
         for node in self.peers.values():

@@ -138,7 +138,7 @@ class SdsSimulation(Simulation[SdsNode]):
             if unexplained := lacking - self._excused(node, lacking):
                 return f"node {node.number} lacks {sorted(unexplained)[:3]}, {len(unexplained)} in all"
             if not complete <= everything:
-                return f"node {node.number} holds what nobody sent"
+                return f"node {node.number} holds messages that were not sent"
         return ""
 
     def _excused(self, node: SdsNode, lacking: set[str]) -> set[str]:

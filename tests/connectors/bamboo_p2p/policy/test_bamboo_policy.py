@@ -95,7 +95,7 @@ def test_what_a_peers_table_leaves_out_is_as_in_the_default(tmp_path: Path) -> N
     [
         ("read = 1", "read"),
         ("[default]\nread = ['abc']", "default.read.0.*names no logs"),
-        ("[peer.ann]\nread = []", "nobody"),
+        ("[peer.ann]\nread = []", "not a principal"),
         ("[default]\ncolour = 'blue'", "default.colour"),
         ("[[default.follow]]\nlogs = ['*']\ntake = 'sparse'", "default.follow.0.*needs `to`"),
         ("[[default.follow]]\nlogs = ['*']\nfrom = 3\nto = 2", "before its start"),

@@ -130,7 +130,7 @@ def test_a_multiaddr_names_the_key_that_must_be_there() -> None:
         ("/ip4/::1/udp/2022/quic-v1", "no ip4"),
         ("/ip6/127.0.0.1/udp/2022/quic-v1", "no ip6"),
         ("/ip4/localhost/udp/2022/quic-v1", "no ip4"),
-        ("/onion3/x/udp/2022/quic-v1", "not spoken"),
+        ("/onion3/x/udp/2022/quic-v1", "not supported"),
         ("/dns//udp/2022/quic-v1", "missing"),
         (f"/dns/{'x' * 254}/udp/2022/quic-v1", "too long"),
         ("/ip4/127.0.0.1/udp/65536/quic-v1", "no port"),
@@ -138,7 +138,7 @@ def test_a_multiaddr_names_the_key_that_must_be_there() -> None:
         ("/ip4/127.0.0.1/udp/²/quic-v1", "no port"),
         ("/ip4/127.0.0.1/udp/2022/quic-v1/p2p/nob0dy", "base58"),
         (f"/ip4/127.0.0.1/udp/2022/quic-v1/p2p/{RSA_PEER_ID}", "Ed25519"),
-        ("/ip4/127.0.0.1/udp/2022/quic-v1/p2p-circuit/x", "not spoken"),
+        ("/ip4/127.0.0.1/udp/2022/quic-v1/p2p-circuit/x", "not supported"),
     ],
 )
 def test_a_wrong_multiaddr_says_what_is_wrong(text: str, reason: str) -> None:

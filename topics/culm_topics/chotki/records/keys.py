@@ -27,7 +27,7 @@ def source_key(src: int) -> bytes:
 def split_source_key(key: bytes | None) -> int:
     """Return the source in the key. Raises `RecordError` if it is not 8 bytes."""
     if key is None or len(key) != SOURCE_KEY_SIZE:
-        raise RecordError(f"source key: {0 if key is None else len(key)} bytes where 8 belong")
+        raise RecordError(f"source key: {0 if key is None else len(key)} bytes instead of 8")
     return int.from_bytes(key, "big")
 
 

@@ -110,7 +110,7 @@ def _write_elements(value: object, old: bytes) -> bytes:
 def _write_pairs(value: object, old: bytes) -> bytes:
     wanted = parts_of(_mapping(value))
     if any(not data for _, data in wanted.values()):
-        raise ValueError("a pair whose value is 0, 0-0 or empty is a removed one to every replica")
+        raise ValueError("every replica treats a pair whose value is 0, 0-0 or empty as removed")
     shown = {part_of(key): part_of(element) for key, element in read_pairs(old).items()}
     written: dict[Part, Part] = {}
     for key, part in pairs(old):

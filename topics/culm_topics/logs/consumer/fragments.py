@@ -54,7 +54,7 @@ class FragmentReader:
         if self._watch.partition_count > logs.first_partition_count:
             raise KafkaSettingsError(
                 f"{self.topic} has {self._watch.partition_count} partitions, {logs.topic} only "
-                f"{logs.first_partition_count}: nobody would read the others",
+                f"{logs.first_partition_count}: no reader would read the others",
                 hint="give both topics the same number of partitions",
             )
         self._rules = replace(logs, topic=self.topic, origin=self._watch.origin, start_at={})

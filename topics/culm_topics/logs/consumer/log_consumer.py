@@ -107,7 +107,9 @@ class LogConsumer(TopicConsumer[LogEntry]):
         if group_id is None and state_dir is not None:
             raise ValueError("state_dir goes with group_id: without commits there is nothing to resume from")
         if group_id is not None and start_at is not None:
-            raise ValueError("start_at goes without group_id: a group resumes where it committed")
+            raise ValueError(
+                "start_at cannot be combined with group_id: a group resumes at its committed offsets"
+            )
         settings = named_kafka(kafka)
         super().__init__()
         self._sequencer = Sequencer(

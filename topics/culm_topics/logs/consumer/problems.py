@@ -75,7 +75,7 @@ class Problems:
         problem = self._set_aside.pop(key, None)
         if problem is not None and problem.log is not None:
             public_key, log_id = problem.log
-            logger.info("log %s %d goes on: the missing entry came", public_key.hex(), log_id)
+            logger.info("log %s %d continues: the missing entry arrived", public_key.hex(), log_id)
 
     def _write(self, problem: Problem) -> None:
         now_s = time.monotonic()

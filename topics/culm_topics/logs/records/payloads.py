@@ -45,7 +45,7 @@ class PayloadChunkRecord(Record):
     def verify(self) -> None:
         """Raise `RecordError` if the payload has no such chunk."""
         sound = self.offset < self.payload_size and self.offset % PAYLOAD_CHUNK_BYTES == 0
-        require(sound, "payloads", "offset is where no chunk begins")
+        require(sound, "payloads", "offset is not the beginning of a chunk")
         size = min(PAYLOAD_CHUNK_BYTES, self.payload_size - self.offset)
         require(len(self.data) == size, "payloads", f"a chunk there has {size} bytes")
 

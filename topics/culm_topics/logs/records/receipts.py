@@ -33,7 +33,7 @@ def decode_receipt(key: bytes | None, value: bytes | None) -> tuple[bytes, Recei
     """Return (peer id, receipt) of a record of `receipts`. Raises `RecordError`."""
     peer_id = check_peer_key(key)
     if peer_id == HEIGHTS_PEER_ID:
-        raise RecordError("receipts: the all-zero peer id stands for the log heights, no peer has it")
+        raise RecordError("receipts: the all-zero peer id is reserved for the log heights")
     return peer_id, ReceiptRecord.decode(value)
 
 

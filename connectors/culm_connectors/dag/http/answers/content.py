@@ -62,7 +62,7 @@ def _start(query: QueryParams) -> tuple[int, ...]:
     """Return the place in a directory at which a page begins. Raises `RequestMalformed`."""
     text = query.get("start", "0")
     if _PLACE.fullmatch(text) is None:
-        raise RequestMalformed("start is what `next` of the page before says")
+        raise RequestMalformed("start is the `next` of the previous page")
     return tuple(int(number) for number in text.split("."))
 
 

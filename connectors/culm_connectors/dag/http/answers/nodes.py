@@ -160,7 +160,7 @@ def _publish_of(door: Door, blocks: dict[Cid, bytes]) -> tuple[Cid, PublishChang
         if isinstance(node.change, PublishChange):
             publishes.append((cid, node.change))
     if len(publishes) != 1:
-        raise RequestMalformed(f"{len(publishes)} publishes, where one is wanted")
+        raise RequestMalformed(f"{len(publishes)} publishes, but one is required")
     return publishes[0]
 
 
@@ -177,7 +177,7 @@ def _heads(data: bytes, kind: str, max_heads: int) -> list[Cid]:
         try:
             listed = json.loads(data)
         except (ValueError, RecursionError):
-            raise RequestMalformed("the body is neither JSON nor said to be DAG-CBOR") from None
+            raise RequestMalformed("the body is neither JSON nor declared as DAG-CBOR") from None
         heads = [parse_cid(text) for text in listed] if _is_list_of(listed, str) else None
     if not _is_list_of(heads, Cid) or len(heads) > max_heads:
         raise RequestMalformed(f"the body is not a list of at most {max_heads} CIDs")

@@ -89,7 +89,7 @@ class EventMark:
         """Parse a `Last-Event-ID`. Raises `RequestMalformed`."""
         parts = text.split(".")
         if len(text) > _MARK_MAX or len(parts) != 3:
-            raise RequestMalformed("Last-Event-ID is none of this door")
+            raise RequestMalformed("Last-Event-ID was not issued by this door")
         return cls(*parts)
 
     @property

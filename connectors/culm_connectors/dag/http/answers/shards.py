@@ -50,7 +50,7 @@ async def put_shard(door: Door, request: Request, client: HttpClient) -> Respons
     if content_range is None:
         stop = size = len(data)
     if len(data) != stop - start or not data:
-        raise RequestMalformed(f"a body of {len(data)} bytes, where Content-Range says {stop - start}")
+        raise RequestMalformed(f"a body of {len(data)} bytes, but Content-Range states {stop - start}")
     part = await door.service.spool_part(space, shard, size, start, data, client.peer)
     if part.status in (AckStatus.REFUSED, AckStatus.LATER):
         code = part.code or SpoolFull.code
