@@ -18,7 +18,7 @@ from culm_connectors.dag.edge.edge_folder import NO_SPACE, EdgeFolder, open_edge
 from culm_connectors.dag.edge.from_topics import take_record
 from culm_connectors.dag.edge.settings import EdgeQuotas
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC
-from culm_connectors.dag.store.exporting import ImportedDags, exported_verdict, import_dags
+from culm_connectors.dag.store.exporting import ImportedDags, exported_rules, import_dags
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import DagBlockKind
 from culm_connectors.dag.store.settings import DagFolderSettings
@@ -115,7 +115,7 @@ def import_into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
     All of it is verified before anything is written. Existing records stay; records may repeat. Raises
     `DagExportError`, `DagError` (including `RulesDiffer`), `KafkaFailure`, `TopicMissing`. Blocks.
     """
-    verdict = exported_verdict(source)
+    verdict = exported_rules(source)
     with scratch_folder(verdict) as folder:
         imported = import_dags(folder, source)
         agree_verdict(kafka, verdict)

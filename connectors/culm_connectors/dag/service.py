@@ -233,9 +233,9 @@ class DagService:
             lambda folder: folder.block_belongs(space, cid) or folder.shard_size(space, cid) is not None
         )
 
-    async def lack(self, heads: Sequence[Cid]) -> MissingBlocks:
+    async def missing(self, heads: Sequence[Cid]) -> MissingBlocks:
         """Return the missing ancestors, proofs and shards of some nodes."""
-        return await in_turns(self.work, lambda folder: folder.queries.lack_steps(heads))
+        return await in_turns(self.work, lambda folder: folder.queries.missing_steps(heads))
 
     async def reading(self, step: Callable[[FindBlock], _T], spaces: Collection[bytes] | None = None) -> _T:
         """Run a short step over the blocks that are here, in the folder's thread; of these spaces, or of all.

@@ -45,9 +45,9 @@ class WritingThread:
 
         Raises StoreFull when the thread is closed while it waits, or if it does not retry.
         """
-        return asyncio.get_running_loop().run_in_executor(self._thread, self._when_there_is_room, work)
+        return asyncio.get_running_loop().run_in_executor(self._thread, self._with_capacity, work)
 
-    def _when_there_is_room(self, work: Callable[[], Result]) -> Result:
+    def _with_capacity(self, work: Callable[[], Result]) -> Result:
         # Waits in the thread that writes: what comes later must not overtake what it follows.
         while True:
             try:

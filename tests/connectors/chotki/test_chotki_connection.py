@@ -210,7 +210,7 @@ def test_a_packet_goes_to_a_peer_that_holds_what_it_builds_on() -> None:
         SendDecision.HELD,
     ]
     assert holding.deliver(third) is SendDecision.SEND
-    assert holding.lacks({0xB: third.pro, 0xC: 0}) == {0xC: 0}
+    assert holding.missing({0xB: third.pro, 0xC: 0}) == {0xC: 0}
 
 
 @pytest.mark.parametrize(

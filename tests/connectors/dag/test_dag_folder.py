@@ -243,9 +243,9 @@ def test_what_is_lacked_is_named(folder: DagFolder) -> None:
     prior = encode_append([SHARD])
     head = encode_append([cid_of(0x55, b"opaque")], prior.cid)
     folder.put_blocks(SPACE, [head.data], received_at=NOW)
-    assert folder.queries.lack([head.cid]).nodes == (prior.cid,)
+    assert folder.queries.missing([head.cid]).nodes == (prior.cid,)
     folder.put_blocks(SPACE, [prior.data], received_at=NOW)
-    lack = folder.queries.lack([head.cid])
+    lack = folder.queries.missing([head.cid])
     assert (lack.nodes, lack.shards) == ((), (SHARD,))
     assert lack.opaque_shards == (cid_of(0x55, b"opaque"),)
 

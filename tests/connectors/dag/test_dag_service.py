@@ -44,7 +44,7 @@ async def test_each_block_has_its_outcome_and_says_what_it_waits_for(service: Da
     ]
     assert outcomes[0].missing == (below.cid,)
     assert outcomes[1].code == "dag.schema"
-    assert (await service.lack([above.cid])).shards == (SHARD,)
+    assert (await service.missing([above.cid])).shards == (SHARD,)
 
 
 async def test_a_shard_is_durable_with_its_last_part_in_any_order(service: DagService) -> None:

@@ -94,7 +94,7 @@ class PeerFeed:
             snapshot = self._store.snapshot()
         except StoreIncomplete:
             return False  # the store is being built; `epoch` is called again when it is done
-        self._claimed = self.holding.lacks(snapshot.vector)
+        self._claimed = self.holding.missing(snapshot.vector)
         if not self._claimed:
             snapshot.release()
             return False

@@ -39,7 +39,7 @@ class PeerHolding:
         for src, pro in entries.items():
             self.vector[src] = max(pro, self.vector.get(src, 0))
 
-    def lacks(self, vector: Mapping[int, int]) -> dict[int, int]:
+    def missing(self, vector: Mapping[int, int]) -> dict[int, int]:
         """Return the entries of a vector that the peer is missing."""
         return {src: pro for src, pro in vector.items() if pro > self.vector.get(src, -1)}
 

@@ -109,7 +109,7 @@ class StagedState:
         return {number: self._partitions[number].resume_at(offset) for number, offset in positions.items()}
 
     @property
-    def lacks_pieces(self) -> bool:
+    def is_missing_pieces(self) -> bool:
         """Whether a field is not staged because pieces of it are missing."""
         return any(staged.joiner.incomplete for staged in self._partitions.values())
 

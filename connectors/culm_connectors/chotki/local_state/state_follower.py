@@ -165,7 +165,7 @@ class StateFollower:
         whole = staged.take()
         if whole is None:
             return
-        if self.ready.is_set() and staged.lacks_pieces:
+        if self.ready.is_set() and staged.is_missing_pieces:
             # Compaction does not remove such new records: another program has written or removed some.
             raise StateUnreadable(f"epoch {whole.mark.epoch} of chotki.state: pieces of a field are missing")
         before = self._store.epoch

@@ -63,7 +63,7 @@ class EdgeFolder(DagFolder):
 
     def begin(self) -> None:
         """Load the outbox of an earlier process; request the shards again if the folder was damaged."""
-        self.tables.make_later_ones()
+        self.tables.create_newer_tables()
         if self._is_torn:
             self._want_shards_again()
         self.waiting = dict.fromkeys(self.tables.numbers(), time.monotonic())
@@ -106,8 +106,8 @@ class EdgeFolder(DagFolder):
         if not was_refused and space is not None and self.blocked(space) is not None:
             refused = BlockOutcome(cid, None, AckStatus.REFUSED, Blocked.code)
             return BlockTaken(refused, is_news=False)
-        if not was_refused and (later := self._no_room(space, 0 if was_here else len(block))):
-            return BlockTaken(BlockOutcome(cid, None, AckStatus.LATER, later))
+        if not was_refused and (code := self._postponing_code(space, 0 if was_here else len(block))):
+            return BlockTaken(BlockOutcome(cid, None, AckStatus.LATER, code))
         was_received = received_at in self.receipts(cid)
         (outcome,) = self.put_blocks(home, [block], received_at=received_at, peer=peer)
         if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
@@ -129,7 +129,7 @@ class EdgeFolder(DagFolder):
             return None
         return change.id if isinstance(change, PublishChange) else None
 
-    def _no_room(self, space: bytes | None, size: int) -> str | None:
+    def _postponing_code(self, space: bytes | None, size: int) -> str | None:
         """Return the code with which data of this size is put off, or None if there is capacity."""
         if len(self.waiting) >= self.quotas.max_staged_items:
             return WaitingFull.code
@@ -170,8 +170,8 @@ class EdgeFolder(DagFolder):
         if peer != DEPLOYMENT_PEER and not self.has_shard(shard):
             if self.shard_path(shard) is not None:
                 return NotReserved(AckStatus.LATER)
-            if later := self._no_room(space, size):
-                return NotReserved(AckStatus.LATER, later)
+            if code := self._postponing_code(space, size):
+                return NotReserved(AckStatus.LATER, code)
         return super().reserve(peer, space, shard, size)
 
     def accept_spool(self, peer: bytes, shard: Cid, verified: VerifiedShard | None = None) -> bool:

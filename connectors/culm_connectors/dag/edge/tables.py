@@ -58,7 +58,7 @@ class DagEdgeTables:
         self._begin = transaction
         self.topics = TopicOffsets(transaction, EDGE_FORMAT, _SCHEMA)
 
-    def make_later_ones(self) -> None:
+    def create_newer_tables(self) -> None:
         """Create the tables that folders of earlier versions are missing."""
         for statement in _LATER_TABLES.split(";"):
             self._begin().execute(statement)

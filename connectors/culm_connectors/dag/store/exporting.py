@@ -100,7 +100,7 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     imported = ImportedDags()
     sections = _sections(source / NODES_FILE)
     manifest = _manifest(sections)
-    own, exported = folder.settings.verdict, _verdict(manifest)
+    own, exported = folder.settings.verdict, _rules_of(manifest)
     if different := rule_differences(own, exported):
         raise DagExportError(
             f"the export was validated by other rules: {', '.join(different)}",
@@ -124,12 +124,12 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     return imported
 
 
-def exported_verdict(source: Path) -> ValidationRules:
+def exported_rules(source: Path) -> ValidationRules:
     """Return the settings by which an export was validated. Raises `DagExportError`, `DagError`."""
-    return _verdict(_manifest(_sections(source / NODES_FILE)))
+    return _rules_of(_manifest(_sections(source / NODES_FILE)))
 
 
-def _verdict(manifest: dict[str, Any]) -> ValidationRules:
+def _rules_of(manifest: dict[str, Any]) -> ValidationRules:
     return decode_rules(encode_dag_cbor(manifest["settings"]))
 
 

@@ -112,12 +112,12 @@ class NodeQueries:
             if block is not None:
                 yield cid, block
 
-    def lack(self, heads: Iterable[Cid]) -> MissingBlocks:
+    def missing(self, heads: Iterable[Cid]) -> MissingBlocks:
         """Return what is missing of the states of some nodes; for a publish, of its chain and its origin."""
-        return at_once(self.lack_steps(heads))
+        return at_once(self.missing_steps(heads))
 
-    def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, MissingBlocks]:
-        """Return the same as `lack`, in steps that read one node each."""
+    def missing_steps(self, heads: Iterable[Cid]) -> Generator[None, None, MissingBlocks]:
+        """Return the same as `missing`, in steps that read one node each."""
         stack = list(heads)
         seen = set(stack)
         missing: set[Cid] = set()

@@ -104,7 +104,7 @@ class NodeTable:
         return self._put_node(space, decoded, receipt)
 
     def _put_ucan(self, space: bytes | None, cid: Cid, ucan: Ucan, receipt: Receipt) -> BlockOutcome:
-        waits_for = self._without_verdict(ucan.claims.proofs)
+        waits_for = self._unvalidated(ucan.claims.proofs)
         if not self._may_wait(cid, space, len(ucan.block), receipt, waits_for):
             return BlockOutcome(cid, DagBlockKind.UCAN, AckStatus.LATER, WaitingFull.code)
         row = self._rows.insert(space, cid, DagBlockKind.UCAN, ucan)
@@ -150,12 +150,12 @@ class NodeTable:
 
     def _waits_for(self, node: ReplicaNode, proofs: frozenset[Cid]) -> tuple[Cid, ...]:
         """Return the prior and forks that are missing, and these proofs."""
-        return self._without_verdict((*node.parents, *proofs))
+        return self._unvalidated((*node.parents, *proofs))
 
-    def _without_verdict(self, cids: Iterable[Cid]) -> tuple[Cid, ...]:
-        return tuple(sorted({cid for cid in cids if not self._has_verdict(cid)}))
+    def _unvalidated(self, cids: Iterable[Cid]) -> tuple[Cid, ...]:
+        return tuple(sorted({cid for cid in cids if not self._is_validated(cid)}))
 
-    def _has_verdict(self, cid: Cid) -> bool:
+    def _is_validated(self, cid: Cid) -> bool:
         """Return whether a node is here in any space, or was finally refused."""
         query = "SELECT 1 FROM nodes WHERE cid = ?1 UNION ALL SELECT 1 FROM refused WHERE cid = ?1"
         return self._database.execute(query, (cid.raw,)).fetchone() is not None
@@ -189,7 +189,7 @@ class NodeTable:
         if publish is None:
             return ()  # it was refused for its time meanwhile
         origin = decode_dag_cbor(publish[0])["change"]["origin"]
-        return tuple(sorted({*waits_for, *self._without_verdict((origin,))}))
+        return tuple(sorted({*waits_for, *self._unvalidated((origin,))}))
 
     # Rules between nodes.
 

@@ -76,7 +76,7 @@ class Listener:
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = LimitedLog(_LOGGER)
         self._turns = Turns()
-        self._strangers = _Strangers(self._stranger)
+        self._strangers = _Strangers(self._on_unknown_datagram)
         self.refused: Counter[tuple[str, str]] = Counter()
         """Number of refused or failed connections, by ALPN (empty before it was agreed on) and reason."""
         self.closed: Counter[tuple[str, str]] = Counter()
@@ -147,7 +147,7 @@ class Listener:
             self._turns.add(known or self._strangers, data, source)
         self._turns.run()
 
-    def _stranger(self, data: bytes, source: Address) -> None:
+    def _on_unknown_datagram(self, data: bytes, source: Address) -> None:
         """Process a datagram that belonged to no connection when it arrived."""
         connection = self._by_connection_id.get(destination_of(data)) or self._connection_for(data, source)
         if connection is not None:

@@ -66,7 +66,7 @@ class QuicSendStream:
         self._finished = False
         self._ended_text: str | None = None
         self._is_writing = False
-        self._room: asyncio.Future[None] | None = None
+        self._capacity_freed: asyncio.Future[None] | None = None
         self._receipts: list[tuple[int, int, asyncio.Future[None]]] = []
         self._receipt_numbers = count()
         self._settled = asyncio.Event()
@@ -106,7 +106,7 @@ class QuicSendStream:
                 self._check()
                 capacity = self._bound - (self._written - self.acknowledged)
                 if capacity <= 0:
-                    await self._wait_for_room()
+                    await self._wait_for_capacity()
                     continue
                 part, rest = rest[:capacity], rest[capacity:]
                 self._sender.write(part)  # type: ignore[arg-type]  # it copies any buffer into its own
@@ -177,16 +177,16 @@ class QuicSendStream:
         if self._finished and not may_be_finished:
             raise StreamStoppedError(self._stream_id, "was finished")
 
-    async def _wait_for_room(self) -> None:
-        self._room = asyncio.get_running_loop().create_future()
+    async def _wait_for_capacity(self) -> None:
+        self._capacity_freed = asyncio.get_running_loop().create_future()
         try:
-            await self._room
+            await self._capacity_freed
         finally:
-            self._room = None
+            self._capacity_freed = None
 
     def _wake_writer(self) -> None:
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
+        if self._capacity_freed is not None and not self._capacity_freed.done():
+            self._capacity_freed.set_result(None)
 
     def _wake_all(self) -> None:
         self._settled.set()

@@ -56,7 +56,7 @@ def status(
 
 def _space_row(store: DagFolder, space: bytes) -> dict[str, Any]:
     heads = store.dag_heads(space)
-    lack = store.queries.lack([*heads, *store.publish_heads(space)])
+    lack = store.queries.missing([*heads, *store.publish_heads(space)])
     shards = list(store.shards(space))
     tip = store.tip(space)
     return {

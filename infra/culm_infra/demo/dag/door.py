@@ -188,7 +188,7 @@ class DoorWriter:
         if link in self._links_read or link.is_identity:
             return
         missing = await self.writer.peer.work(
-            lambda folder: set(folder.queries.lack(folder.publish_heads(self.writer.space)).shards)
+            lambda folder: set(folder.queries.missing(folder.publish_heads(self.writer.space)).shards)
         )
         if not missing:
             return

@@ -107,17 +107,23 @@ async def post_lack(door: Door, request: Request, client: HttpClient) -> Respons
     try:
         if "anyone" not in (door.settings.append, door.settings.read):
             hidden = [cid for cid in heads if not await door.service.belongs(space, cid)]
-        lack = await door.service.lack([cid for cid in heads if cid not in hidden])
+        missing = await door.service.missing([cid for cid in heads if cid not in hidden])
     finally:
         end()
     if hidden:
-        lack = MissingBlocks(tuple(sorted({*lack.nodes, *hidden})), lack.shards, lack.opaque_shards)
+        missing = MissingBlocks(
+            tuple(sorted({*missing.nodes, *hidden})), missing.shards, missing.opaque_shards
+        )
     accepted = parse_accept(request.headers.getlist("accept"))
     if preferred(accepted, (JSON_TYPE, DAG_CBOR_TYPE)) == DAG_CBOR_TYPE:
-        value = {"nodes": list(lack.nodes), "shards": list(lack.shards), "opaque": list(lack.opaque_shards)}
+        value = {
+            "nodes": list(missing.nodes),
+            "shards": list(missing.shards),
+            "opaque": list(missing.opaque_shards),
+        }
         headers = {"Cache-Control": "no-store"}
         return Response(encode_dag_cbor(value), 200, headers, DAG_CBOR_TYPE)
-    return json_answer(LackAnswer.model_validate(lack))
+    return json_answer(LackAnswer.model_validate(missing))
 
 
 def _type_of(request: Request) -> str:
