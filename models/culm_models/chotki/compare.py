@@ -41,18 +41,18 @@ class FieldDifference:
     letter: str
     ours: bytes | None
     theirs: bytes | None
-    lacks: Side
+    missing_in: Side
 
 
 @dataclass(frozen=True, slots=True)
 class VectorDifference:
     """The entries that each of two vectors is missing, as source to the progress in the other vector."""
 
-    ours_lacks: Mapping[int, int]
-    theirs_lacks: Mapping[int, int]
+    missing_in_ours: Mapping[int, int]
+    missing_in_theirs: Mapping[int, int]
 
     def __bool__(self) -> bool:
-        return bool(self.ours_lacks or self.theirs_lacks)
+        return bool(self.missing_in_ours or self.missing_in_theirs)
 
 
 @dataclass(slots=True)
@@ -63,9 +63,9 @@ class BlockDifference:
     vector: VectorDifference = field(default_factory=lambda: VectorDifference({}, {}))
     fields: list[FieldDifference] = field(default_factory=list)
 
-    def lacking(self, side: Side) -> int:
+    def missing_count(self, side: Side) -> int:
         """Return the number of fields in which a side is missing something."""
-        return sum(difference.lacks in (side, Side.BOTH) for difference in self.fields)
+        return sum(difference.missing_in in (side, Side.BOTH) for difference in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _field_difference(key: bytes, ours: bytes | None, theirs: bytes | None) -> F
     merged = merge(letter, [ours, theirs])
     # An object has one class: if there are two, no merge says which is right.
     if letter in "OY" or merged not in (plain_ours, plain_theirs):
-        lacks = Side.BOTH
+        missing_in = Side.BOTH
     else:
-        lacks = Side.THEIRS if merged == plain_ours else Side.OURS
-    return FieldDifference(id, letter, ours, theirs, lacks)
+        missing_in = Side.THEIRS if merged == plain_ours else Side.OURS
+    return FieldDifference(id, letter, ours, theirs, missing_in)

@@ -293,7 +293,7 @@ class Peer:
             return False
         entry = checked.entry
         if session.has_unsent or not session.planned:
-            session.note_brought(entry.public_key, entry.log_id, entry.seq_num)
+            session.note_received(entry.public_key, entry.log_id, entry.seq_num)
         self._events.shown(remote, entry.public_key, entry.log_id, entry.seq_num)
         if not fresh:
             self._events.add(events.Duplicate(remote, session_id, checked))

@@ -25,7 +25,7 @@ from culm_models.sds.wire.messages import HistoryEntry, Message
 
 FROM_STORE: Final = "store"
 _LATEST_ASKED: Final = 8
-_MANY_LACKING: Final = 64
+_MANY_MISSING: Final = 64
 _LOOKS: Final = 8
 """Number of times that each id is looked up in filters of content while it is recent."""
 _LOOKS_WITHOUT_SYNCS: Final = 64
@@ -137,7 +137,7 @@ def _receive_sync(
     if wanted:
         learned = delivery.want(message.message_id, sender_id, wanted, now_ms, collected) or learned
     if source != FROM_STORE:
-        learned = parts.schedule.lacks(_lacking(parts, history_ids, received_filter)) or learned
+        learned = parts.schedule.add_missing(_missing(parts, history_ids, received_filter)) or learned
         parts.schedule.seen(
             sender_id, now_ms, learned=learned, history_ids=history_ids, filter=received_filter
         )
@@ -195,7 +195,7 @@ def _receive_content(
         parts.schedule.seen(sender_id, now_ms, learned=True, history_ids=history_ids, filter=received_filter)
         parts.schedule.owe(message_id, sender_id, pair, now_ms, soon=soon)
         if _looks_in_passing(parts):
-            parts.schedule.lacks(_lacking_in_passing(parts, history_ids, received_filter))
+            parts.schedule.add_missing(_missing_in_passing(parts, history_ids, received_filter))
             delivery.want(message_id, sender_id, _lost_but_held(parts, received_filter), now_ms, collected)
     parts.forget_old_filters()
 
@@ -261,7 +261,7 @@ def _set_aside(
     reject(message, LamportAheadError.code, reason, collected)
 
 
-def _lacking(
+def _missing(
     parts: ChannelState, history_ids: list[str], received_filter: ReceivedFilter | None
 ) -> list[str]:
     """Return messages of the log that a sync shows as missing at its sender, oldest first."""
@@ -279,7 +279,7 @@ def _looks_in_passing(parts: ChannelState) -> bool:
     return parts.delivery.filter.mark % max(parts.delivery.recent.limit // looks, 1) == 0
 
 
-def _lacking_in_passing(
+def _missing_in_passing(
     parts: ChannelState, history_ids: list[str], received_filter: ReceivedFilter | None
 ) -> list[str]:
     """Return messages that the sender of content is missing, except for those that may be on the way."""
@@ -308,4 +308,4 @@ def _absent(parts: ChannelState, received_filter: ReceivedFilter | None, *, but:
         # The usual case, found without a lookup per id.
         return []
     absent = delivery.recent.absent(received_filter, but=but)
-    return absent if len(absent) <= _MANY_LACKING else None
+    return absent if len(absent) <= _MANY_MISSING else None

@@ -58,7 +58,7 @@ def send_content(
     message_id = _checked(parts, participant_id, content, message_id, nonce)
     if delivery.knows(message_id):
         raise KnownMessageError(f"the message {message_id[:100]!r} is known already")
-    parts.outgoing.check_room(participant_id)
+    parts.outgoing.check_capacity(participant_id)
     own = _own_lamport(parts, now_ms)
     if own > parts.latest_lamport(now_ms, _AHEAD_SLACK_MS):
         raise ClockAheadError(

@@ -37,27 +37,27 @@ def test_a_field_that_one_side_has_alone_is_lacked_by_the_other() -> None:
         (block,) = of_field("S", ours, theirs).blocks
         assert block.block == Id(0xA, 0)
         (one,) = block.fields
-        assert (one.id, one.letter, one.ours, one.theirs, one.lacks) == (ONE, "S", ours, theirs, lacks)
+        assert (one.id, one.letter, one.ours, one.theirs, one.missing_in) == (ONE, "S", ours, theirs, lacks)
 
 
 def test_who_has_not_merged_the_newer_value_lacks_it() -> None:
     old, new = write_first(0, 0xA, b"ebb"), write_first(1, 0xB, b"flood")
-    assert of_field("S", old, new).blocks[0].fields[0].lacks is Side.OURS
-    assert of_field("S", new, old).blocks[0].fields[0].lacks is Side.THEIRS
+    assert of_field("S", old, new).blocks[0].fields[0].missing_in is Side.OURS
+    assert of_field("S", new, old).blocks[0].fields[0].missing_in is Side.THEIRS
 
 
 def test_both_lack_something_where_each_has_a_part_of_the_merge() -> None:
     ours = delta("N", b"", parse_text("N", "3"), src=0xA)
     theirs = delta("N", b"", parse_text("N", "4"), src=0xB)
     (block,) = of_field("N", ours, theirs).blocks
-    assert block.fields[0].lacks is Side.BOTH
-    assert block.lacking(Side.OURS) == block.lacking(Side.THEIRS) == 1
-    assert of_field("N", ours, merge("N", [ours, theirs])).blocks[0].fields[0].lacks is Side.OURS
+    assert block.fields[0].missing_in is Side.BOTH
+    assert block.missing_count(Side.OURS) == block.missing_count(Side.THEIRS) == 1
+    assert of_field("N", ours, merge("N", [ours, theirs])).blocks[0].fields[0].missing_in is Side.OURS
 
 
 def test_an_object_of_two_classes_is_wrong_on_both_sides() -> None:
     ours, theirs = Id.make(0xA, 1).zip(), Id.make(0xB, 1).zip()
-    assert of_field("O", ours, theirs).blocks[0].fields[0].lacks is Side.BOTH
+    assert of_field("O", ours, theirs).blocks[0].fields[0].missing_in is Side.BOTH
 
 
 def test_bytes_that_a_merge_makes_the_same_do_not_differ() -> None:
@@ -78,9 +78,9 @@ def test_vectors_differ_by_source_in_the_whole_and_in_each_block() -> None:
     theirs = {GLOBAL_VECTOR_KEY: write_vector({1: 6, 2: 7, 3: 0})}
     found = compare(ours, theirs)
     assert not found.are_equal
-    assert (found.vector.ours_lacks, found.vector.theirs_lacks) == ({1: 6, 3: 0}, {})
+    assert (found.vector.missing_in_ours, found.vector.missing_in_theirs) == ({1: 6, 3: 0}, {})
     (one,) = found.blocks
-    assert (one.block, one.vector.ours_lacks, one.vector.theirs_lacks) == (block, {}, {1: 5})
+    assert (one.block, one.vector.missing_in_ours, one.vector.missing_in_theirs) == (block, {}, {1: 5})
 
 
 # Fresh stores, and stores as text, as the Go replica has them.

@@ -231,8 +231,8 @@ def _as_json(url: str, copy: ReplicaCopy, epoch: int, comparison: Comparison) ->
             {
                 "block": str(block.block),
                 "fields": len(block.fields),
-                "deployment_lacks": block.lacking(Side.OURS),
-                "replica_lacks": block.lacking(Side.THEIRS),
+                "deployment_lacks": block.missing_count(Side.OURS),
+                "replica_lacks": block.missing_count(Side.THEIRS),
                 "vector": _vector(block.vector),
             }
             for block in comparison.blocks
@@ -243,8 +243,8 @@ def _as_json(url: str, copy: ReplicaCopy, epoch: int, comparison: Comparison) ->
 
 def _vector(difference: VectorDifference) -> dict[str, list[str]]:
     return {
-        "deployment_lacks": vector_texts(difference.ours_lacks),
-        "replica_lacks": vector_texts(difference.theirs_lacks),
+        "deployment_lacks": vector_texts(difference.missing_in_ours),
+        "replica_lacks": vector_texts(difference.missing_in_theirs),
     }
 
 
@@ -255,7 +255,7 @@ def _field(difference: FieldDifference) -> dict[str, Any]:
         for value in (difference.ours, difference.theirs)
     )
     deployment, replica = texts
-    lacks = {Side.OURS: "deployment", Side.THEIRS: "replica", Side.BOTH: "both"}[difference.lacks]
+    lacks = {Side.OURS: "deployment", Side.THEIRS: "replica", Side.BOTH: "both"}[difference.missing_in]
     return {
         "id": str(difference.id),
         "type": difference.letter,

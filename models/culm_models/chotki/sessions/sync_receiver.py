@@ -102,7 +102,7 @@ class SyncReceiver:
         if self._is_loop(parcel.t):
             return
         sync = self._syncs.get(parcel.t)
-        self._syncs.take_room(sync, size)
+        self._syncs.take_capacity(sync, size)
         for fields in parcel.slices():
             self._syncs.add(sync, fields, now_ms)
             yield

@@ -97,7 +97,7 @@ class OpenSyncs:
             raise SyncUnknown(f"no sync {t} is open")
         return sync
 
-    def take_room(self, sync: OpenSync, size: int) -> None:
+    def take_capacity(self, sync: OpenSync, size: int) -> None:
         """Count a D of ``size`` bytes. Raises `SyncTooLarge` if it exceeds the limit."""
         if sync.bytes + size > self._settings.max_sync_bytes:
             raise SyncTooLarge(f"the diffs of {sync.t} exceed {self._settings.max_sync_bytes} bytes")

@@ -125,9 +125,9 @@ class Exchange:
         The driver must also call this after each `TokenReceived`, valid or not. The messages that were held
         back since then are read now; their events are returned.
         """
-        found = self._spaces.get(space)
-        if found is not None and self.hello is not None:
-            self._offer_all(found)
+        exchange = self._spaces.get(space)
+        if exchange is not None and self.hello is not None:
+            self._offer_all(exchange)
         self._is_held_back = False
         return self.receive(b"")
 
@@ -136,15 +136,15 @@ class Exchange:
 
         Links with the status REFUSED or LATER are not requested again on this connection.
         """
-        found = self._spaces[space]
+        exchange = self._spaces[space]
         for cid, status, code in results:
             if self._nodes.settle((space, cid), status):
                 if status in (AckStatus.DURABLE, AckStatus.HAD):
                     self._serving.other_end_has(space, cid)
             elif not self._shards.settle(cid, status):
                 continue
-            found.acks.append((cid, status, code))
-            found.is_done_due = True
+            exchange.acks.append((cid, status, code))
+            exchange.is_done_due = True
 
     def offer(
         self,
@@ -154,11 +154,11 @@ class Exchange:
         shards: Iterable[tuple[Cid, int]] = (),
     ) -> None:
         """Offer new heads and shards to the other end. Earlier ones are offered without this call."""
-        found = self._spaces.get(space)
-        if found is None or self.hello is None or self._access(space, SpaceAbility.READ) is not None:
+        exchange = self._spaces.get(space)
+        if exchange is None or self.hello is None or self._access(space, SpaceAbility.READ) is not None:
             return
-        found.was_other_done = False
-        found.offers.append(
+        exchange.was_other_done = False
+        exchange.offers.append(
             offers_of(space, tuple(shards), tuple(dag_heads), tuple(publish_heads), self._max_frame)
         )
 
@@ -204,7 +204,7 @@ class Exchange:
 
         The driver stops reading if it is large.
         """
-        return sum(link_size(cid) for one in self._spaces.values() for cid, _, _ in one.acks)
+        return sum(link_size(cid) for exchange in self._spaces.values() for cid, _, _ in exchange.acks)
 
     @property
     def wanted_shards(self) -> tuple[int, int]:
@@ -218,9 +218,12 @@ class Exchange:
 
     def is_done(self, space: bytes) -> bool:
         """Whether each end has received everything in a space that it wants and the other end has."""
-        found = self._spaces.get(space)
+        exchange = self._spaces.get(space)
         return (
-            found is not None and found.has_said_all and found.other_is_done and self._serving.is_idle(space)
+            exchange is not None
+            and exchange.has_sent_all
+            and exchange.other_is_done
+            and self._serving.is_idle(space)
         )
 
     # Received messages.
@@ -230,8 +233,8 @@ class Exchange:
             raise DagUnexpected("a second HELLO")
         self.hello = message
         for space in dict.fromkeys((*self._settings.spaces, *message.spaces[: self._settings.spaces_max])):
-            found = self._spaces[space] = SpaceExchange(space)
-            self._offer_all(found)
+            exchange = self._spaces[space] = SpaceExchange(space)
+            self._offer_all(exchange)
         events.append(HelloReceived(message.spaces, message.policy, message.verdict))
 
     def _read(self, message: DagMessage, events: list[ExchangeEvent]) -> None:
@@ -240,42 +243,42 @@ class Exchange:
             return
         if self.hello is None:
             raise DagUnexpected("a message before HELLO")
-        found = self._spaces.get(message.space)
-        if found is None:
+        exchange = self._spaces.get(message.space)
+        if exchange is None:
             raise DagUnexpected("a space that no HELLO named")
         match message:
             case DagOffer():
-                self._offered(found, message)
+                self._offered(exchange, message)
             case DagWant():
-                self._wanted(found, message)
+                self._wanted(exchange, message)
             case DagCancel():
-                found.unanswered.difference_update(message.links)
+                exchange.unanswered.difference_update(message.links)
                 for cid in message.links:
                     self._serving.cancel(message.space, cid)
             case DagBlocks():
-                self._blocks(found, message, events)
+                self._blocks(exchange, message, events)
             case DagChunk():
-                self._chunk(found, message, events)
+                self._chunk(exchange, message, events)
             case DagAck():
-                self._acknowledged(found, message, events)
+                self._acknowledged(exchange, message, events)
             case DagDone():
-                found.done(message)
+                exchange.done(message)
                 events.append(DoneReceived(message.space, message.dag_heads, message.tip))
 
-    def _offered(self, found: SpaceExchange, message: DagOffer) -> None:
-        space = found.space
+    def _offered(self, exchange: SpaceExchange, message: DagOffer) -> None:
+        space = exchange.space
         refusal = self._access(space, SpaceAbility.APPEND)
-        is_first, found.was_offered, found.is_done_due = not found.was_offered, True, True
+        is_first, exchange.was_offered, exchange.is_done_due = not exchange.was_offered, True, True
         heads = (*message.dag_heads, *message.publish_heads)
         if refusal is not None:
-            found.acks += [(cid, AckStatus.REFUSED, refusal) for cid in heads]
+            exchange.acks += [(cid, AckStatus.REFUSED, refusal) for cid in heads]
             return
         for cid in heads:
             if self._store.has_node(space, cid):
                 code = self._store.refused_with(cid)
-                found.acks.append((cid, AckStatus.HAD if code is None else AckStatus.REFUSED, code))
+                exchange.acks.append((cid, AckStatus.HAD if code is None else AckStatus.REFUSED, code))
                 self._serving.other_end_has(space, cid)
-        found.acks += [
+        exchange.acks += [
             (cid, AckStatus.LATER, WaitingFull.code)
             for cid in self._nodes.add(space, heads)
             if not self._store.has_node(space, cid)
@@ -286,16 +289,16 @@ class Exchange:
             for shard, size in message.shards:
                 self._shards.add(space, shard, size)
 
-    def _wanted(self, found: SpaceExchange, message: DagWant) -> None:
-        refusal = self._access(found.space, SpaceAbility.READ)
+    def _wanted(self, exchange: SpaceExchange, message: DagWant) -> None:
+        refusal = self._access(exchange.space, SpaceAbility.READ)
         if refusal is not None:
             links = (*message.nodes, *(shard for shard, _ in message.shards))
-            found.acks += [(cid, AckStatus.REFUSED, refusal) for cid in links]
+            exchange.acks += [(cid, AckStatus.REFUSED, refusal) for cid in links]
             return
         self._serving.want(message)
 
-    def _blocks(self, found: SpaceExchange, message: DagBlocks, events: list[ExchangeEvent]) -> None:
-        space = found.space
+    def _blocks(self, exchange: SpaceExchange, message: DagBlocks, events: list[ExchangeEvent]) -> None:
+        space = exchange.space
         taken: list[tuple[Cid, bytes]] = []
         for block in message.blocks:
             digest = hashlib.sha256(block).digest()
@@ -308,7 +311,7 @@ class Exchange:
                 continue
             here = next((cid for cid in cids if self._store.has_node(space, cid)), None)
             if here is not None:
-                found.acks.append((here, AckStatus.HAD, None))
+                exchange.acks.append((here, AckStatus.HAD, None))
             elif token := self._unasked.token(cids, block):
                 # Nodes that precede the token are reported before it.
                 if taken:
@@ -321,31 +324,31 @@ class Exchange:
         if taken:
             events.append(NodesReceived(space, tuple(taken)))
 
-    def _chunk(self, found: SpaceExchange, message: DagChunk, events: list[ExchangeEvent]) -> None:
+    def _chunk(self, exchange: SpaceExchange, message: DagChunk, events: list[ExchangeEvent]) -> None:
         fate = self._shards.take(message)
         if fate is ChunkFate.UNASKED:
             self._unasked.count(len(message.data))
             return
         self.received_bytes += len(message.data)
         if fate is ChunkFate.WHOLE:
-            events.append(ShardSpooled(found.space, message.shard, message.size))
+            events.append(ShardSpooled(exchange.space, message.shard, message.size))
         elif fate is ChunkFate.NOT_KEPT:
-            self._out.append(DagCancel(found.space, (message.shard,)))
-            found.acks.append((message.shard, AckStatus.LATER, SpoolFull.code))
-            found.is_done_due = True
+            self._out.append(DagCancel(exchange.space, (message.shard,)))
+            exchange.acks.append((message.shard, AckStatus.LATER, SpoolFull.code))
+            exchange.is_done_due = True
 
-    def _acknowledged(self, found: SpaceExchange, message: DagAck, events: list[ExchangeEvent]) -> None:
+    def _acknowledged(self, exchange: SpaceExchange, message: DagAck, events: list[ExchangeEvent]) -> None:
         for cid, number, code in message.results:
             status = AckStatus(number)
             if status is not AckStatus.NOT_HERE:
-                found.unanswered.discard(cid)
+                exchange.unanswered.discard(cid)
             if status in (AckStatus.DURABLE, AckStatus.HAD):
-                self._serving.other_end_has(found.space, cid)
+                self._serving.other_end_has(exchange.space, cid)
             else:
                 later = status is AckStatus.LATER
-                if self._nodes.not_coming((found.space, cid), later=later) | self._shards.drop(cid):
-                    found.is_done_due = True
-            events.append(DagAcknowledged(found.space, cid, status, code))
+                if self._nodes.not_coming((exchange.space, cid), later=later) | self._shards.drop(cid):
+                    exchange.is_done_due = True
+            events.append(DagAcknowledged(exchange.space, cid, status, code))
 
     # Messages to send.
 
@@ -353,35 +356,39 @@ class Exchange:
     def _max_frame(self) -> int:
         return FRAME_MAX if self.hello is None else self.hello.max_frame
 
-    def _offer_all(self, found: SpaceExchange) -> None:
-        found.offer_all(self._store, self._access(found.space, SpaceAbility.READ), self._max_frame)
+    def _offer_all(self, exchange: SpaceExchange) -> None:
+        exchange.offer_all(self._store, self._access(exchange.space, SpaceAbility.READ), self._max_frame)
 
     def _next_message(self) -> DagMessage | None:
         if self._out and (self.hello is not None or isinstance(self._out[0], DagHello)):
             return self._out.popleft()
         if self.hello is None:
             return None
-        spaces = self._spaces.values()
-        room = self._max_frame
+        exchanges = self._spaces.values()
+        max_bytes = self._max_frame
         return (
-            first_message(one.next_ack(room) for one in spaces)
-            or first_message(one.next_offer() for one in spaces)
+            first_message(exchange.next_ack(max_bytes) for exchange in exchanges)
+            or first_message(exchange.next_offer() for exchange in exchanges)
             or self._next_want()
-            or first_message(one.next_done(self._store, room) for one in spaces if self._is_idle(one.space))
-            or self._serving.next_nodes(room)
-            or self._serving.next_chunk(room)
+            or first_message(
+                exchange.next_done(self._store, max_bytes)
+                for exchange in exchanges
+                if self._is_idle(exchange.space)
+            )
+            or self._serving.next_nodes(max_bytes)
+            or self._serving.next_chunk(max_bytes)
             # Serving and requesting above may have added acknowledgements.
-            or first_message(one.next_ack(room) for one in spaces)
+            or first_message(exchange.next_ack(max_bytes) for exchange in exchanges)
         )
 
     def _next_want(self) -> DagWant | None:
-        room = self._settings.wants_in_flight - self._nodes.in_flight - self._shards.in_flight
-        if room <= 0:
+        capacity = self._settings.wants_in_flight - self._nodes.in_flight - self._shards.in_flight
+        if capacity <= 0:
             return None
         fitting = (self._max_frame - FRAME_OVERHEAD) // _NODE_LINK_OVERHEAD
-        if places := self._nodes.next_to_ask(min(room, fitting)):
+        if places := self._nodes.next_to_ask(min(capacity, fitting)):
             return DagWant(places[0][0], tuple(cid for _, cid in places), ())
-        while step := self._shards.next_step(room):
+        while step := self._shards.next_step(capacity):
             if step.not_taken is None:
                 return DagWant(step.space, (), ((step.shard, step.ranges),))
             self._spaces[step.space].acks.append((step.shard, step.not_taken.status, step.not_taken.code))

@@ -45,7 +45,7 @@ class SpaceExchange:
         return self.was_other_done and not self.unanswered
 
     @property
-    def has_said_all(self) -> bool:
+    def has_sent_all(self) -> bool:
         """Whether offers, acknowledgements and DONE have been sent."""
         return not (self.offers or self.acks or self.is_done_due)
 

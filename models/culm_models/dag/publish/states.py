@@ -37,7 +37,9 @@ def content_state(
     """Compute the state of a publish that is not revoked."""
     hashes = settings.hashes
     origin = store.state((change.origin,))
-    here = {cid: held for cid in origin.shards if (held := _shard(cid, shards, settings)) is not None}
+    here = {
+        cid: held_shard for cid in origin.shards if (held_shard := _shard(cid, shards, settings)) is not None
+    }
     opaque = any(is_opaque(cid, hashes) for cid in origin.shards)
     missing = bool(origin.missing) or any(
         cid not in here and not is_opaque(cid, hashes) for cid in origin.shards

@@ -136,7 +136,7 @@ class ReplicaStore:
             for parent in parents:
                 if parent in self._refused:
                     raise PriorRefused(f"{parent} was refused")
-        here = [held for parent in parents if (held := self._nodes.get(parent)) is not None]
+        here = [held_parent for parent in parents if (held_parent := self._nodes.get(parent)) is not None]
         is_publish = node.is_publish
         if any(parent.is_publish != is_publish for parent in here):
             raise ChainMixed("publishes build on publishes, and nothing else does")

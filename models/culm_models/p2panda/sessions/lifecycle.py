@@ -37,9 +37,9 @@ class SessionLifecycle:
         self._moved_at = now
         peer.tables[remote] = self.sessions
 
-    def check_room(self) -> None:
+    def check_capacity(self) -> None:
         """Raise `TooManySessionsError` if there is no capacity for another session."""
-        self.sessions.check_room(self._outbox.sent_count)
+        self.sessions.check_capacity(self._outbox.sent_count)
         self._peer.check_share(self._remote)
 
     def begin(self, session: Session) -> None:

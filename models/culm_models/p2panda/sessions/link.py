@@ -92,7 +92,7 @@ class Link:
             if theirs is not None and not set(wanted) <= set(theirs.schema_ids):
                 raise errors.NotAnnouncedError("the remote does not announce all of these schemas")
             self.sessions.check_own(wanted)
-            self._lifecycle.check_room()
+            self._lifecycle.check_capacity()
             fitting = requests.fitting(
                 self._peer, self.remote, self._auto, self.announcements.offer, mode, wanted
             )
@@ -107,7 +107,7 @@ class Link:
     def _ask(self, mode: int, schema_ids: tuple[str, ...], now: int, *, wants_live: bool) -> int | None:
         try:
             self.sessions.check_own(schema_ids)
-            self._lifecycle.check_room()
+            self._lifecycle.check_capacity()
         except errors.SessionError as error:
             self._peer.events.ignored(self.remote, error)
             return None

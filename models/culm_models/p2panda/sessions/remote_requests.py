@@ -60,7 +60,7 @@ class RemoteRequests:
                 raise errors.NotAnnouncedError("the request is not within our announcement")
             yielding = self._sessions.yielding(message)
             if not yielding:
-                self._lifecycle.check_room()
+                self._lifecycle.check_capacity()
             have = (
                 requests.have(self._peer, message.session_id, message.schema_ids)
                 if not message.mode
@@ -122,13 +122,13 @@ class RemoteRequests:
         settings = self._peer.settings
         if not settings.waits_for_announcement_ms or request.mode != MODE_LOG_HEIGHT:
             return False
-        held = [other for other, _ in self._waiting.values()]
-        if any(o.session_id == request.session_id or o.schema_ids == request.schema_ids for o in held):
+        waiting = [other for other, _ in self._waiting.values()]
+        if any(o.session_id == request.session_id or o.schema_ids == request.schema_ids for o in waiting):
             raise errors.DuplicateSessionError(
                 "a request under the same id or about the same schemas is waiting"
             )
-        named = len(request.schema_ids) + sum(len(other.schema_ids) for other in held)
-        if len(held) >= MAX_WAITING or named > settings.max_schema_ids:
+        named = len(request.schema_ids) + sum(len(other.schema_ids) for other in waiting)
+        if len(waiting) >= MAX_WAITING or named > settings.max_schema_ids:
             return False
         self._waiting[request.session_id] = (request, now + settings.waits_for_announcement_ms)
         return True

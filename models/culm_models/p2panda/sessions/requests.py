@@ -61,7 +61,7 @@ class SchemaParts:
 
 def split(store: LogStore, schema_ids: Sequence[str], max_message_bytes: int) -> SchemaParts:
     """Split schemas into parts whose heights fit in one message, merging neighbours."""
-    limit = have_codec.room(max_message_bytes)
+    limit = have_codec.capacity(max_message_bytes)
     if have_codec.size_within(store.log_heights(schema_ids), limit) is not None:
         return SchemaParts((tuple(schema_ids),))
     parts: list[list[str]] = []
@@ -83,7 +83,7 @@ def split(store: LogStore, schema_ids: Sequence[str], max_message_bytes: int) ->
 def have(peer: PeerState, session_id: int, schema_ids: Sequence[str]) -> Have:
     """Return our heights of these schemas. Raises `HaveTooLargeError`."""
     log_heights = have_codec.within(
-        peer.store.log_heights(schema_ids), have_codec.room(peer.settings.max_sent_bytes)
+        peer.store.log_heights(schema_ids), have_codec.capacity(peer.settings.max_sent_bytes)
     )
     if log_heights is None:
         raise _too_large(schema_ids)

@@ -54,8 +54,8 @@ class Session:
     """A session with one remote; `local` if we requested it."""
 
     __slots__ = (
-        "_brought",
         "_contradictory",
+        "_received",
         "_refused",
         "_unsent",
         "answered_at",
@@ -122,7 +122,7 @@ class Session:
         self._refused: set[LogKey] = set()
         self._contradictory: set[LogKey] = set()
         # Highest sequence number, by log, of entries that we hold and that the remote sent before its `Have`.
-        self._brought: dict[LogKey, int] = {}
+        self._received: dict[LogKey, int] = {}
         # First and last sequence number, by log, of stored entries that were not sent.
         self._unsent: dict[LogKey, tuple[int, int]] = {}
 
@@ -146,8 +146,8 @@ class Session:
         self.check_first_have()
         self.planned = True
         own_heights = tuple(store.log_heights(self.schema_ids))
-        received_heights = [(*key, seq_num) for key, seq_num in self._brought.items()]
-        self._brought.clear()
+        received_heights = [(*key, seq_num) for key, seq_num in self._received.items()]
+        self._received.clear()
         remote_heights = highest([*log_heights, *received_heights])
         missing_ranges = missing(self.session_id, own_heights, remote_heights)
         plan: list[Message | EntryRange] = []
@@ -167,7 +167,7 @@ class Session:
     def reconcile(self, reconciliation: SetReconciliation) -> None:
         """Set the reconciliation, whose snapshot excludes all entries that are stored from now on."""
         self.planned = True
-        self._brought.clear()
+        self._received.clear()
         self.reconciliation = reconciliation
 
     def all_planned(self, *, live_mode: bool) -> SyncDone:
@@ -218,11 +218,11 @@ class Session:
         first, last = self._unsent.get(key, (seq_num, seq_num))
         self._unsent[key] = (min(first, seq_num), max(last, seq_num))
 
-    def note_brought(self, public_key: bytes, log_id: int, seq_num: int) -> None:
+    def note_received(self, public_key: bytes, log_id: int, seq_num: int) -> None:
         """Note that the remote sent an entry that we hold now: it holds this entry and all before it."""
         key = (public_key, log_id)
         if not self.planned:
-            self._brought[key] = max(seq_num, self._brought.get(key, 0))
+            self._received[key] = max(seq_num, self._received.get(key, 0))
             return
         unsent = self._unsent.get(key)
         if unsent is None or seq_num < unsent[0]:

@@ -102,7 +102,7 @@ class SessionTable:
         if len(schema_ids) > self._settings.max_schema_ids:
             raise TooManySchemasError(f"{len(schema_ids)} schemas, at most {self._settings.max_schema_ids}")
 
-    def check_room(self, sent_count: int) -> None:
+    def check_capacity(self, sent_count: int) -> None:
         """Raise `TooManySessionsError` if there is no capacity for another session.
 
         Sessions that are over count until their queued messages have been sent (`sent_count` is the number of

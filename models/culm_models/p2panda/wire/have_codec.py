@@ -32,7 +32,7 @@ def flat(log_heights: Iterable[LogHeight]) -> list[str | int]:
     return items
 
 
-def room(max_message_bytes: int) -> int:
+def capacity(max_message_bytes: int) -> int:
     """Return the number of bytes of a message that are available for log heights."""
     return max_message_bytes - _HAVE_HEAD_BYTES
 

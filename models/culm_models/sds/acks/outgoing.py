@@ -101,7 +101,7 @@ class OutgoingBuffer:
         # For messages without evidence, and for messages with evidence.
         self._timers = (TimerQueue(), TimerQueue())
 
-    def check_room(self, participant_id: str) -> None:
+    def check_capacity(self, participant_id: str) -> None:
         """Raise `OutgoingFullError` if no further message of this participant is accepted."""
         if self._waiting[participant_id] >= self._rule.most_waiting:
             raise OutgoingFullError(

@@ -180,7 +180,7 @@ class RepairBook:
             message_id = entry.message_id
             request = self._wanted.get(message_id)
             if request is not None and request.put_off < most_put_off:
-                self._ask_later(replace(request, put_off=request.put_off + 1), now_ms)
+                self._defer(replace(request, put_off=request.put_off + 1), now_ms)
             writer_id = writer_of(message_id)
             if writer_id is not None and self._plan_answer(message_id, writer_id, now_ms):
                 planned.append(message_id)
@@ -205,7 +205,7 @@ class RepairBook:
             self._request_times.put(message_id, due_ms, number)
         entries = tuple(self._wanted[message_id].entry for message_id in chosen)
         for message_id in chosen:
-            self._ask_later(replace(self._wanted[message_id], put_off=0), now_ms)
+            self._defer(replace(self._wanted[message_id], put_off=0), now_ms)
         if entries:
             self._put_off = 0
             self._asked(now_ms)
@@ -317,7 +317,7 @@ class RepairBook:
         self._asked_ms = now_ms
         self._vain = min(self._vain + 1, _MAX_DOUBLINGS)
 
-    def _ask_later(self, request: _Request, now_ms: int) -> None:
+    def _defer(self, request: _Request, now_ms: int) -> None:
         message_id = request.entry.message_id
         tries = request.tries + 1
         if tries >= self._rule.attempts:

@@ -224,9 +224,9 @@ class SyncSchedule:
             limit_ms = self._rule.floor_ms * max(_EARLY, self._group.count()) // (_EARLY * _EARLY)
             self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
 
-    def lacks(self, message_ids: Iterable[str]) -> bool:
+    def add_missing(self, message_ids: Iterable[str]) -> bool:
         """Note ids that a sync's sender is missing. Returns whether any was not named often enough by us."""
-        return self._names.lacks(message_ids)
+        return self._names.add_missing(message_ids)
 
     def names(self) -> tuple[str, ...]:
         """Return the ids that the next sync names before its regular causal history (see `SyncNames`)."""
@@ -247,7 +247,7 @@ class SyncSchedule:
         # Its filter contains all ids that we have.
         self._owed.clear()
         self._owed_due_ms = self._ack_due_ms = None
-        self._names.said(named)
+        self._names.mark_named(named)
         if sync:
             self._own_sync_ms = now_ms
             self._fruitless += 1

@@ -64,16 +64,16 @@ class Liar:
     def _session_id(self) -> int:
         return self._rng.choice(_SESSION_IDS)
 
-    def _some_schemas(self) -> tuple[str, ...]:
+    def _drawn_schemas(self) -> tuple[str, ...]:
         return tuple(self._rng.sample(self._schema_ids, self._rng.randint(0, len(self._schema_ids))))
 
     def _message(self) -> Message:
         rng = self._rng
         match rng.randrange(6):
             case 0:
-                return Announce(rng.choice((1, 1, 1, 2)), rng.randrange(2**20), self._some_schemas())
+                return Announce(rng.choice((1, 1, 1, 2)), rng.randrange(2**20), self._drawn_schemas())
             case 1 | 2:
-                return SyncRequest(self._session_id(), rng.choice((0, 0, 0, 0, 1, 9)), self._some_schemas())
+                return SyncRequest(self._session_id(), rng.choice((0, 0, 0, 0, 1, 9)), self._drawn_schemas())
             case 3:
                 return Have(self._session_id(), tuple(self._height() for _ in range(rng.randrange(4))))
             case 4:

@@ -196,7 +196,7 @@ def test_grouped_log_heights_may_hold_decimal_text() -> None:
 def test_what_is_said_to_fit_a_have_does(
     log_heights: tuple[tuple[bytes, int, int], ...], max_bytes: int, compat: codec.Compat
 ) -> None:
-    size = have_codec.size_within(log_heights, have_codec.room(max_bytes))
+    size = have_codec.size_within(log_heights, have_codec.capacity(max_bytes))
     if size is not None:
         assert len(codec.encode(Have(2**64 - 1, log_heights), compat)) <= max_bytes
     else:

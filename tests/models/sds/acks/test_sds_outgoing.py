@@ -114,10 +114,10 @@ def test_a_call_gives_at_most_what_was_asked_for_and_the_rest_stays_due() -> Non
 def test_a_participant_with_too_many_messages_sends_no_more() -> None:
     outgoing = sent("m1", "m2", "m3", "m4", "m5")
     with pytest.raises(OutgoingFullError):
-        outgoing.check_room("alice")
-    outgoing.check_room("bob")
+        outgoing.check_capacity("alice")
+    outgoing.check_capacity("bob")
     outgoing.review("bob", ["m3"], None, 0)
-    outgoing.check_room("alice")
+    outgoing.check_capacity("alice")
 
 
 def test_a_hastened_message_is_due_at_once_even_after_its_last_attempt() -> None:
@@ -188,9 +188,9 @@ class AnOutgoingBuffer(RuleBasedStateMachine):
     def send(self, participant_id: str) -> None:
         if sum(known.participant_id == participant_id for known in self.waiting.values()) >= 5:
             with pytest.raises(OutgoingFullError):
-                self.outgoing.check_room(participant_id)
+                self.outgoing.check_capacity(participant_id)
             return
-        self.outgoing.check_room(participant_id)
+        self.outgoing.check_capacity(participant_id)
         message_id = f"m{self.next_number}"
         self.next_number += 1
         self.outgoing.add(participant_id, message_id, pair(message_id), stripped(message_id), self.now_ms)

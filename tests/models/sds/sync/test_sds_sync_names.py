@@ -25,25 +25,25 @@ def listening(count: int) -> SyncNames:
 def test_what_only_a_filter_has_shown_is_named_by_the_next_sync() -> None:
     names = listening(4)
     assert names.names() == (), "the first sync names what its regular causal history holds"
-    names.said(["m2", "m3"])
+    names.mark_named(["m2", "m3"])
     assert names.names()[:2] == ("m0", "m1")
     assert names.urgent() == ()
 
 
 def test_what_was_named_is_named_once_more() -> None:
     names = listening(1)
-    names.said([])
-    names.said(["m0"])
-    names.said([])
+    names.mark_named([])
+    names.mark_named(["m0"])
+    names.mark_named([])
     assert names.names() == ("m0",)
-    names.said(["m0"])
-    names.said([])
+    names.mark_named(["m0"])
+    names.mark_named([])
     assert names.names() == ()
 
 
 def test_what_a_third_participant_names_is_acknowledged() -> None:
     names = listening(2)
-    names.said([])
+    names.mark_named([])
     names.named_by("carol", ["m0"])
     assert names.names() == ("m1",)
 
@@ -51,15 +51,15 @@ def test_what_a_third_participant_names_is_acknowledged() -> None:
 def test_what_its_writer_names_is_not() -> None:
     names = listening(1)
     names.repeated("m1", "bob")
-    names.said([])
+    names.mark_named([])
     names.named_by("bob", ["m0", "m1"])
     assert set(names.names()) == {"m0", "m1"}
 
 
 def test_repeated_ones_come_first_then_lacking_ones() -> None:
     names = listening(1)
-    names.said([])
-    names.lacks(["m7"])
+    names.mark_named([])
+    names.add_missing(["m7"])
     names.repeated("m8", "bob")
     assert names.names() == ("m8", "m7", "m0")
     assert names.urgent() == ("m8", "m7")
@@ -68,21 +68,21 @@ def test_repeated_ones_come_first_then_lacking_ones() -> None:
 def test_what_others_lack_is_told_by_four_syncs_until_more_is_said() -> None:
     names = SyncNames()
     for _ in range(4):
-        assert names.lacks(["m1"])
+        assert names.add_missing(["m1"])
         assert names.names() == ("m1",)
-        names.said(["m1"])
-    assert not names.lacks(["m1"])
+        names.mark_named(["m1"])
+    assert not names.add_missing(["m1"])
     assert names.names() == ()
     for _ in range(16):
         names.content_came()
-    assert names.lacks(["m1"])
+    assert names.add_missing(["m1"])
 
 
 def test_everything_is_bounded() -> None:
     names = listening(10_000)
-    names.said([])
+    names.mark_named([])
     assert len(names.names()) == 64
-    names.lacks(f"l{number}" for number in range(10_000))
+    names.add_missing(f"l{number}" for number in range(10_000))
     for number in range(10_000):
         names.repeated(f"r{number}", "bob")
     assert len(names.names()) == MAX_REPEATED + 64 + 64
@@ -90,20 +90,20 @@ def test_everything_is_bounded() -> None:
 
 def test_what_was_never_named_goes_before_what_is_named_again() -> None:
     names = listening(64)
-    names.said([])
-    names.said([f"m{number}" for number in range(40)])
+    names.mark_named([])
+    names.mark_named([f"m{number}" for number in range(40)])
     for number in range(64, 104):
         names.received(f"m{number}", "bob")
-    names.said([])
+    names.mark_named([])
     assert {f"m{number}" for number in range(64, 104)} <= set(names.names())
 
 
 def test_it_goes_on_over_a_restart() -> None:
     names = listening(3)
-    names.said(["m1"])
+    names.mark_named(["m1"])
     names.repeated("m8", "carol")
-    names.lacks(["m7"])
-    names.said(["m7"])
+    names.add_missing(["m7"])
+    names.mark_named(["m7"])
     again = SyncNames.restored(names.items())
     assert again.items() == names.items()
     assert again.names() == names.names()
