@@ -149,7 +149,7 @@ class DagService:
         taken: list[BlockTaken] = []
         # Blocks that come in no space stay together, as they belong to a publish among them.
         for part in [blocks] if space is None else _slices(blocks):
-            taken += await self.work(lambda _, some=part: self.take(space, some, peer), metered=True)  # type: ignore[misc]
+            taken += await self.work(lambda _, part=part: self.take(space, part, peer), metered=True)  # type: ignore[misc]
             await self.until_allowed()
         await self.until_acknowledged(number for block in taken for number in block.waits_for)
         return [block.outcome for block in taken]

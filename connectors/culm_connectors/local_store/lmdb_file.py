@@ -209,14 +209,14 @@ class LmdbFile:
             with self.read() as transaction, transaction.cursor(db=self.databases[database]) as cursor:
                 if not cursor.set_range(position):
                     return
-                found = list(itertools.islice(cursor.iternext(), chunk))
-            for key, value in found:
+                items = list(itertools.islice(cursor.iternext(), chunk))
+            for key, value in items:
                 if not key.startswith(prefix):
                     return
                 yield key, value
-            if len(found) < chunk:
+            if len(items) < chunk:
                 return
-            position = found[-1][0] + b"\x00"
+            position = items[-1][0] + b"\x00"
 
     def write(self, work: Callable[[Any], Result]) -> Result:
         """Run `work` in one write transaction, and again in a larger map if it did not fit.

@@ -82,11 +82,11 @@ def begin_from(
     Raises `error`: the folder belongs to other topics, or has another format. `export` is the command that
     exports its data.
     """
-    found = offsets.origin()
-    if found is None:
+    stored_origin = offsets.origin()
+    if stored_origin is None:
         offsets.make_tables(origin)
         return
-    number, former = found
+    number, former = stored_origin
     if number != offsets.tables_format:
         raise error(
             f"{folder} has the format {number} of edges, and this program reads {offsets.tables_format}"

@@ -14,7 +14,7 @@ import pytest
 from culm_connectors.chotki import storage_limits
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.errors import Warned
-from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket, TailPlace
+from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket, TailPosition
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.spool import (
@@ -201,7 +201,7 @@ def read(tail: PacketTail, start: int, end: int) -> None:
     tail.take(Batch(cast(Any, tuple(messages)), ends))
 
 
-def everything(tail: PacketTail, position: TailPlace) -> list[RelayedPacket]:
+def everything(tail: PacketTail, position: TailPosition) -> list[RelayedPacket]:
     packets: list[RelayedPacket] = []
     while True:
         page, position = tail.read(position)
@@ -255,7 +255,7 @@ def test_a_tail_beyond_its_bound_loses_the_oldest_and_reaches_back_only_so_far(t
     tail = tail_of(tmp_path, disk=3 * MIB, memory=2 * MIB)
     read(tail, 0, 1_000)
     assert tail.bytes <= 6.5 * MIB
-    first = everything(tail, TailPlace(0, 0))[0].session[1]
+    first = everything(tail, TailPosition(0, 0))[0].session[1]
     assert first > 300
     assert tail.reaches_back_to({0: first // 2 + 1, 1: first // 2 + 1})
     assert not tail.reaches_back_to({0: first // 2 - 1, 1: first // 2 - 1})

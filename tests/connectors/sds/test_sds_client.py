@@ -114,9 +114,9 @@ async def test_events_are_heard_once_through_broken_connections_and_at_other_edg
                     await alice.joined.wait()
         await until(lambda: len(heard) == 30)
         assert [one.number for one in heard] == list(range(1, 31))
-        place = alice.place
+        place = alice.position
         backbone.tell("room", event(31))
-        async with online(second, "alice", place=place) as (_, again):
+        async with online(second, "alice", position=place) as (_, again):
             await until(lambda: again)
             assert [one.number for one in again] == [31]
 
@@ -127,8 +127,8 @@ async def test_a_client_may_begin_anywhere() -> None:
         backbone.tell("room", event(number))
     async with (
         serving(backbone) as (_, address),
-        online(address, "a", place=FROM_THE_BEGINNING) as (_, everything),
-        online(address, "b", place=EventPosition(3)) as (_, some),
+        online(address, "a", position=FROM_THE_BEGINNING) as (_, everything),
+        online(address, "b", position=EventPosition(3)) as (_, some),
         online(address, "c") as (_, nothing),
     ):
         await until(lambda: len(everything) == 5 and len(some) == 2)

@@ -147,22 +147,22 @@ class FolderStore:
 
     def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
         """Return the entry, or None if it is not held."""
-        found = self._logs.by_name[log]
-        if seq_num not in found.entries:
+        kept = self._logs.by_name[log]
+        if seq_num not in kept.entries:
             return None
-        held = self._cache.get((log, seq_num))
-        if held is None:
+        stored = self._cache.get((log, seq_num))
+        if stored is None:
             query = "SELECT entry FROM entries WHERE log = ? AND seq_num = ?"
-            (data,) = self._database.execute(query, (found.row, number_key(seq_num))).fetchone()
-            held = self._decoded(log, seq_num, data)
-        return held
+            (data,) = self._database.execute(query, (kept.row, number_key(seq_num))).fetchone()
+            stored = self._decoded(log, seq_num, data)
+        return stored
 
     def _decoded(self, log: LogKey, seq_num: int, data: bytes) -> HeldEntry:
-        held = self._cache.get((log, seq_num))
-        if held is None:
-            held = HeldEntry(decode_entry(data, self._flavour), data, self._flavour.hash(data))
-            self._remember(log, seq_num, held)
-        return held
+        decoded = self._cache.get((log, seq_num))
+        if decoded is None:
+            decoded = HeldEntry(decode_entry(data, self._flavour), data, self._flavour.hash(data))
+            self._remember(log, seq_num, decoded)
+        return decoded
 
     def end_of_held_entries(self, log: LogKey, seq_num: int) -> int:
         """Return the first sequence number from `seq_num` on whose entry is not held."""
@@ -170,12 +170,12 @@ class FolderStore:
 
     def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
         """Yield the sequence numbers from `first` to `last` whose entries are held, in order."""
-        held = self.entries(log)
-        number = held.next_member(first)
+        entries = self.entries(log)
+        number = entries.next_member(first)
         while number is not None and number <= last:
-            end = held.end_of_run(number)
+            end = entries.end_of_run(number)
             yield from range(number, min(end, last + 1))
-            number = held.next_member(end)
+            number = entries.next_member(end)
 
     def highest_entry(self, log: LogKey) -> int:
         """Return the highest held sequence number; 0 if no entry is held."""
@@ -213,121 +213,121 @@ class FolderStore:
         self, log: LogKey, first: int, last: int, most_bytes: int
     ) -> Sequence[tuple[HeldEntry, bytes]]:
         """Return entries from `first` on without a gap, each with its held payload, as in `BambooStore`."""
-        found = self._logs.by_name[log]
-        if first not in found.payloads:
+        kept = self._logs.by_name[log]
+        if first not in kept.payloads:
             return []
-        last = min(last, found.payloads.end_of_run(first) - 1)
+        last = min(last, kept.payloads.end_of_run(first) - 1)
         return [
             (self._decoded(log, seq_num, entry_bytes), payload)
-            for seq_num, entry_bytes, payload in read_held(self._database, found.row, first, last, most_bytes)
+            for seq_num, entry_bytes, payload in read_held(self._database, kept.row, first, last, most_bytes)
         ]
 
-    def put_entry(self, log: LogKey, held: HeldEntry) -> None:
+    def put_entry(self, log: LogKey, stored: HeldEntry) -> None:
         """Store a verified entry."""
-        found = self._log(log)
-        entry = held.entry
+        kept = self._log(log)
+        entry = stored.entry
         self._database.execute(
             "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?)",
-            (found.row, number_key(entry.seq_num), held.entry_bytes, entry.end_of_log),
+            (kept.row, number_key(entry.seq_num), stored.entry_bytes, entry.end_of_log),
         )
-        found.add(RunKind.ENTRIES, entry.seq_num, entry.seq_num + 1)
+        kept.add(RunKind.ENTRIES, entry.seq_num, entry.seq_num + 1)
         if entry.end_of_log:
-            found.ended_at(entry.seq_num)
-        self._remember(log, entry.seq_num, held)
+            kept.ended_at(entry.seq_num)
+        self._remember(log, entry.seq_num, stored)
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
         """Store consecutive entries that were not held before, as in `BambooStore`."""
-        found = self._log(log)
+        kept = self._log(log)
         first = verified[0][0].entry.seq_num
         end = first + len(verified)
-        if any(runs.next_member(first) in range(first, end) for runs in (found.payloads, found.dropped)):
+        if any(runs.next_member(first) in range(first, end) for runs in (kept.payloads, kept.dropped)):
             # Another process was faster: its payloads stay.
-            for held, payload in verified:
-                self.put_entry(log, held)
-                if payload is not None and held.entry.seq_num not in found.payloads:
-                    self.put_unverified(log, held.entry.seq_num, 0, payload)
-                    self.verify_payload(log, held.entry.seq_num)
+            for stored, payload in verified:
+                self.put_entry(log, stored)
+                if payload is not None and stored.entry.seq_num not in kept.payloads:
+                    self.put_unverified(log, stored.entry.seq_num, 0, payload)
+                    self.verify_payload(log, stored.entry.seq_num)
             return
-        insert_verified(self._database, found.row, verified, int(self._clock_s()))
-        found.add(RunKind.ENTRIES, first, end)
-        found.add(RunKind.PAYLOADS, first, end - (verified[-1][1] is None))
+        insert_verified(self._database, kept.row, verified, int(self._clock_s()))
+        kept.add(RunKind.ENTRIES, first, end)
+        kept.add(RunKind.PAYLOADS, first, end - (verified[-1][1] is None))
         if verified[-1][0].entry.end_of_log:
-            found.ended_at(end - 1)
-        found.count_bytes(sum(len(payload) for _, payload in verified if payload is not None))
-        for held, _ in verified:
-            self._remember(log, held.entry.seq_num, held)
+            kept.ended_at(end - 1)
+        kept.count_bytes(sum(len(payload) for _, payload in verified if payload is not None))
+        for stored, _ in verified:
+            self._remember(log, stored.entry.seq_num, stored)
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
         """Store a fork proof, unless the log has one."""
-        found = self._log(log)
-        if found.fork is None:
-            found.fork = proof
+        kept = self._log(log)
+        if kept.fork is None:
+            kept.fork = proof
             query = "UPDATE logs SET fork_one = ?, fork_other = ? WHERE log = ?"
-            self._database.execute(query, (*proof, found.row))
+            self._database.execute(query, (*proof, kept.row))
 
     def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
         """Store unverified bytes of a payload. Existing bytes at these offsets are replaced."""
-        found = self._log(log)
-        if seq_num in found.dropped:
-            self._payloads.mark(found.row, seq_num, is_dropped=False)
-            found.remove(RunKind.DROPPED, seq_num, seq_num + 1)
-        held = found.parts.setdefault(seq_num, RangeSet())
-        self._payloads.put(found.row, seq_num, offset, data, held, self._flavour)
-        before = held.count
-        held.add(offset, offset + len(data))
-        self._logs.spooled_bytes += held.count - before
-        self.shares.add(found.row, seq_num, held.count - before)
+        kept = self._log(log)
+        if seq_num in kept.dropped:
+            self._payloads.mark(kept.row, seq_num, is_dropped=False)
+            kept.remove(RunKind.DROPPED, seq_num, seq_num + 1)
+        parts = kept.parts.setdefault(seq_num, RangeSet())
+        self._payloads.put(kept.row, seq_num, offset, data, parts, self._flavour)
+        before = parts.count
+        parts.add(offset, offset + len(data))
+        self._logs.spooled_bytes += parts.count - before
+        self.shares.add(kept.row, seq_num, parts.count - before)
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
         """Hold the payload if its parts are complete and match its hash, else discard them.
 
         Returns whether the payload is held.
         """
-        found = self._log(log)
-        held = self.entry(log, seq_num)
-        assert held is not None, "payloads are verified by their entries"
-        if seq_num in found.payloads:
+        kept = self._log(log)
+        stored = self.entry(log, seq_num)
+        assert stored is not None, "payloads are verified by their entries"
+        if seq_num in kept.payloads:
             return True
-        size = held.entry.payload_size
-        parts = self._take_parts(found, seq_num)
-        digest = self._payloads.digest(found.row, seq_num, size, self._flavour)
-        if (parts.highest or -1) >= size or not parts.covers(0, size) or digest != held.entry.payload_hash:
-            self._payloads.discard(found.row, seq_num)
+        size = stored.entry.payload_size
+        parts = self._take_parts(kept, seq_num)
+        digest = self._payloads.digest(kept.row, seq_num, size, self._flavour)
+        if (parts.highest or -1) >= size or not parts.covers(0, size) or digest != stored.entry.payload_hash:
+            self._payloads.discard(kept.row, seq_num)
             return False
-        if seq_num in found.dropped:
-            found.remove(RunKind.DROPPED, seq_num, seq_num + 1)
-        self._payloads.hold(found.row, seq_num, size, int(self._clock_s()))
-        found.add(RunKind.PAYLOADS, seq_num, seq_num + 1)
-        found.count_bytes(size)
+        if seq_num in kept.dropped:
+            kept.remove(RunKind.DROPPED, seq_num, seq_num + 1)
+        self._payloads.hold(kept.row, seq_num, size, int(self._clock_s()))
+        kept.add(RunKind.PAYLOADS, seq_num, seq_num + 1)
+        kept.count_bytes(size)
         return True
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
         """Discard the unverified bytes of a payload."""
-        found = self._log(log)
-        if seq_num in found.parts:
-            self._take_parts(found, seq_num)
-            self._payloads.discard(found.row, seq_num)
+        kept = self._log(log)
+        if seq_num in kept.parts:
+            self._take_parts(kept, seq_num)
+            self._payloads.discard(kept.row, seq_num)
 
-    def _take_parts(self, found: KeptLog, seq_num: int) -> RangeSet:
+    def _take_parts(self, kept: KeptLog, seq_num: int) -> RangeSet:
         """Remove and return the ranges of an unverified payload, which then no longer counts as spooled."""
-        parts = found.parts.pop(seq_num, RangeSet())
+        parts = kept.parts.pop(seq_num, RangeSet())
         self._logs.spooled_bytes -= parts.count
-        self.shares.forget(found.row, seq_num)
+        self.shares.forget(kept.row, seq_num)
         return parts
 
     # Operations of the owner of a folder.
 
     def drop_payload(self, log: LogKey, seq_num: int) -> int:
         """Delete a held payload and mark it as dropped; its entry stays. Returns its size in bytes."""
-        held = self.entry(log, seq_num)
-        if held is None or not self.has_payload(log, seq_num):
+        stored = self.entry(log, seq_num)
+        if stored is None or not self.has_payload(log, seq_num):
             return 0
-        found, size = self._log(log), held.entry.payload_size
-        self._payloads.discard(found.row, seq_num)
-        self._payloads.mark(found.row, seq_num, is_dropped=True)
-        found.remove(RunKind.PAYLOADS, seq_num, seq_num + 1)
-        found.add(RunKind.DROPPED, seq_num, seq_num + 1)
-        found.count_bytes(-size)
+        kept, size = self._log(log), stored.entry.payload_size
+        self._payloads.discard(kept.row, seq_num)
+        self._payloads.mark(kept.row, seq_num, is_dropped=True)
+        kept.remove(RunKind.PAYLOADS, seq_num, seq_num + 1)
+        kept.add(RunKind.DROPPED, seq_num, seq_num + 1)
+        kept.count_bytes(-size)
         return size
 
     def dropped(self, log: LogKey) -> RangeSet:
@@ -336,11 +336,11 @@ class FolderStore:
 
     def want_again(self, log: LogKey, first: int, last: int) -> None:
         """Remove the marks of dropped payloads from `first` to `last`."""
-        found = self._log(log)
-        for start, end in found.dropped:
+        kept = self._log(log)
+        for start, end in kept.dropped:
             for seq_num in range(max(start, first), min(end, last + 1)):
-                self._payloads.discard(found.row, seq_num)
-        found.remove(RunKind.DROPPED, first, last + 1)
+                self._payloads.discard(kept.row, seq_num)
+        kept.remove(RunKind.DROPPED, first, last + 1)
 
     def payload_bytes(self, public_key: bytes | None = None) -> int:
         """Return the total size of all held payloads, or of one author's, in bytes."""
@@ -385,7 +385,7 @@ class FolderStore:
         self._begin()
         return self._logs.to_change(log)
 
-    def _remember(self, log: LogKey, seq_num: int, held: HeldEntry) -> None:
-        self._cache[log, seq_num] = held
+    def _remember(self, log: LogKey, seq_num: int, stored: HeldEntry) -> None:
+        self._cache[log, seq_num] = stored
         if len(self._cache) > _CACHED_ENTRIES:
             self._cache.popitem(last=False)

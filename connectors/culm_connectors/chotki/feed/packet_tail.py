@@ -68,7 +68,7 @@ class RelayedPacket(NamedTuple):
         return cls(partition, offset, src, pro, after, session, entry[at:], is_late)
 
 
-class TailPlace(NamedTuple):
+class TailPosition(NamedTuple):
     """A place in the tail: the number of the next packet, in the order of reading.
 
     `at` is the offset of the packet in its chunk.
@@ -124,9 +124,9 @@ class PacketTail:
         return sum(segment.chunk.size for segment in self._segments)
 
     @property
-    def start(self) -> TailPlace:
+    def start(self) -> TailPosition:
         """The place of the oldest packet in the tail."""
-        return TailPlace(self._segments[0].first, 0)
+        return TailPosition(self._segments[0].first, 0)
 
     @property
     def end(self) -> int:
@@ -140,23 +140,23 @@ class PacketTail:
         """Whether the tail has all packets that are missing in an epoch that covers these offsets."""
         return all(offset <= offsets.get(partition, 0) for partition, offset in self._dropped.items())
 
-    def read(self, place: TailPlace) -> tuple[list[RelayedPacket], TailPlace]:
-        """Return some packets from a place on, and the place after them.
+    def read(self, position: TailPosition) -> tuple[list[RelayedPacket], TailPosition]:
+        """Return some packets from a position on, and the position after them.
 
         Among dropped packets only late ones are returned, since no epoch sends them; others are skipped.
         """
-        if place.number < (start := self.start).number:
-            late = [packet for number, packet in self._late if place.number <= number < start.number]
+        if position.number < (start := self.start).number:
+            late = [packet for number, packet in self._late if position.number <= number < start.number]
             if late:
                 return late, start
-        if place.number >= self.end:
-            return [], place
-        after = bisect_right(self._segments, place.number, key=lambda segment: segment.first)
+        if position.number >= self.end:
+            return [], position
+        after = bisect_right(self._segments, position.number, key=lambda segment: segment.first)
         segment = self._segments[max(0, after - 1)]
-        at = place.at if place.number > segment.first else 0
+        at = position.at if position.number > segment.first else 0
         entries, behind = segment.chunk.read(at, _READ_PACKETS, _READ_BYTES)
-        number = max(place.number, segment.first) + len(entries)
-        return [RelayedPacket.decode(data) for data in entries], TailPlace(number, behind)
+        number = max(position.number, segment.first) + len(entries)
+        return [RelayedPacket.decode(data) for data in entries], TailPosition(number, behind)
 
     def forget(self, offsets: Mapping[int, int]) -> None:
         """Drop packets that are not needed any more, because the store has an epoch up to these offsets."""

@@ -85,14 +85,14 @@ class SdsClient:
         participant_id: str | None = None,
         profile: Profile = "spec",
         settings: Mapping[str, Setting] | None = None,
-        place: EventPosition = FROM_NOW,
+        position: EventPosition = FROM_NOW,
         transport: TransportSettings | None = None,
     ) -> None:
         self.channel_id = channel_id
         self.profile = profile
         self.participant_id = participant_id or key_pair.public_key.hex()
         self.listeners: list[EventListener] = []
-        self.place = place
+        self.position = position
         self.problem: Exception | None = None
         """The error that prevented or ended the last call."""
         self.joined = asyncio.Event()
@@ -168,7 +168,7 @@ class SdsClient:
             await self._call.flush()
 
     async def _talk(self, call: Call) -> None:
-        resume_at = self.place
+        resume_at = self.position
         call.say(
             Join(
                 self.channel_id,
@@ -189,7 +189,7 @@ class SdsClient:
                     case Accepted(token=token):
                         self._accept(token)
                     case Mark(cursor=cursor):
-                        self.place = EventPosition(self.place.number, cursor)
+                        self.position = EventPosition(self.position.number, cursor)
                     case Joined():
                         call.joined = True
                         self.joined.set()
@@ -210,9 +210,9 @@ class SdsClient:
 
     def _take_event(self, event: EventFrame) -> None:
         if event.number is not None:
-            if event.number <= self.place.number:
+            if event.number <= self.position.number:
                 return
-            self.place = EventPosition(event.number, event.cursor)
+            self.position = EventPosition(event.number, event.cursor)
         if event.kind in ("acknowledged", "gave_up") and event.participant_id == self.participant_id:
             _remember(self._settled, event.message_id, event.kind == "acknowledged")
         elif event.kind == "rejected":

@@ -143,9 +143,9 @@ class FollowedContext:
 
     def current(self) -> ssl.SSLContext:
         """Return the context for a session that begins now."""
-        found = self._signature()
-        if found != self._seen:
-            self._seen = found
+        signature = self._signature()
+        if signature != self._seen:
+            self._seen = signature
             try:
                 self._context = self._make()
             except IdentityError as error:
@@ -160,7 +160,7 @@ class FollowedContext:
 
 def _look(file: Path) -> tuple[int, int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -202,14 +202,14 @@ async def _hosted(
         key_pair=identity.key_pair,
         participant_id=identity.participant_id,
         profile=identity.profile,
-        place=_place(identity.folder) if since is None else since,
+        position=_place(identity.folder) if since is None else since,
     ) as client:
         client.listeners.append(forward)
         try:
             yield client
         finally:
             if keep_place:
-                _keep_place(identity.folder, client.place)
+                _keep_place(identity.folder, client.position)
 
 
 def history(identity: ParticipantIdentity, count: int) -> list[SdsEventRecord]:

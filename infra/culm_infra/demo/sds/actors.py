@@ -175,7 +175,7 @@ async def _hosted(
         participant_id=role.participant_id,
         profile=role.profile,
         settings=SETTINGS,
-        place=FROM_THE_BEGINNING,
+        position=FROM_THE_BEGINNING,
     )
     actor = ParticipantActor(role, Transcript(role.participant_id), client)
     client.listeners.append(actor.transcript.record)
