@@ -17,10 +17,10 @@ from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx import write_vector
 from culm_streaming.chotki.job import ChotkiJobSettings
 from culm_topics.chotki.records import (
-    Bringer,
     CommitRecord,
     OperandRecord,
     PacketRecord,
+    RecordOrigin,
     block_partition,
     session_key,
     source_key,
@@ -81,7 +81,7 @@ def _diffs(records: int) -> Iterator[Placed]:
     """Yield the records that edges write for diffs of several replicas, alternating: fields of objects."""
     objects = records // len(_SOURCES) // (len(material.FIELDS) + 1)
     series = [
-        (Bringer(_EDGE, src, session), material.fields(src, objects))
+        (RecordOrigin(_EDGE, src, session), material.fields(src, objects))
         for session, src in enumerate(_SOURCES, 1)
     ]
     while series:
@@ -96,7 +96,7 @@ def _diffs(records: int) -> Iterator[Placed]:
                 partition = block_partition(key, DEFAULT_PARTITIONS)
                 yield "chotki.fields", key, OperandRecord(origin, value).encode(), partition
     for session, src in enumerate(_SOURCES, 1):
-        origin = Bringer(_EDGE, src, session)
+        origin = RecordOrigin(_EDGE, src, session)
         vector = write_vector({src: material.last_entry(src, objects)})
         commit = CommitRecord(origin, Id(src, 0), vector, b"", ())
         yield "chotki.commits", session_key(_EDGE, session), commit.encode(), 0
@@ -126,7 +126,7 @@ def _by_turns(series: dict[int, Iterator[tuple[int, bytes]]]) -> Iterator[Placed
         for turn_packet in turn:
             if turn_packet is not None:
                 src, (entry, packet) = turn_packet
-                value = PacketRecord(Bringer(_EDGE, src, src), afters[src], packet).encode()
+                value = PacketRecord(RecordOrigin(_EDGE, src, src), afters[src], packet).encode()
                 afters[src] = entry
                 key, partition = places[src]
                 yield "chotki.packets", key, value, partition

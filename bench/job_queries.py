@@ -17,7 +17,7 @@ from culm_infra.stack import find_java, jars
 from culm_streaming.kafka_io.topics import kafka_sink, kafka_source
 from culm_streaming.progress import BatchProgress, read_progress
 from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.session import SessionSettings, start_session
+from culm_streaming.session import SparkSessionSettings, start_session
 from culm_topics.kafka.clients import KafkaSettings
 
 
@@ -25,7 +25,7 @@ from culm_topics.kafka.clients import KafkaSettings
 def spark_session(rig: Rig) -> Iterator[SparkSession]:
     """Start a session on all cores."""
     session = start_session(
-        SessionSettings(
+        SparkSessionSettings(
             jars=jars.ensure("spark"),
             master=f"local[{os.cpu_count() or 1}]",
             java_home=find_java().home,

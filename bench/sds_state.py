@@ -12,7 +12,7 @@ from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
 from culm_streaming.sds.record import Cache
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind
+from culm_streaming.sds.state import StateKind
 from culm_streaming.sds.step import Row, Source, step
 from culm_streaming.stateful.job_state import MemoryState, Variable
 from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
@@ -94,7 +94,7 @@ def _heard(now_ms: int, offset: int, wire: bytes) -> Row:
 
 
 def _sizes(state: MemoryState) -> dict[str, int]:
-    names = {kind: name.lower() for name, kind in vars(Kind).items() if isinstance(kind, Variable)}
+    names = {kind: name.lower() for name, kind in vars(StateKind).items() if isinstance(kind, Variable)}
     sizes: dict[str, int] = {}
     for (kind, name), blob in state.values.items():
         label = names[kind]

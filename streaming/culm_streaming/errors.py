@@ -18,7 +18,7 @@ class StreamingError(CulmError):
         self.hint = hint
 
 
-class SessionError(StreamingError):
+class SparkSessionError(StreamingError):
     """Spark could not be started with these settings."""
 
     code: ClassVar[str] = "streaming.session"

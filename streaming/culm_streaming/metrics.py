@@ -130,7 +130,7 @@ class JobMetrics:
         self._state_bytes.labels(job).set(progress.state_bytes)
 
 
-class Health:
+class JobHealth:
     """The reasons why the process is not ready; set by the runner of the jobs, read by any thread."""
 
     def __init__(self) -> None:

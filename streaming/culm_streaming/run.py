@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from culm_streaming.jobs import load_job, topics_of, topics_read
 from culm_streaming.kafka_io.watch import KafkaWatch
-from culm_streaming.metrics import PATIENCE_SECONDS, Health, JobMetrics, WaitingWatch
+from culm_streaming.metrics import PATIENCE_SECONDS, JobHealth, JobMetrics, WaitingWatch
 from culm_streaming.progress import BatchProgress
 from culm_streaming.supervision.executors import ExecutorWatch
 from culm_streaming.supervision.queries import RunSettings, open_checkpoint, start_query
@@ -45,7 +45,7 @@ def run_jobs(
     *,
     stop: Event,
     metrics: JobMetrics | None = None,
-    health: Health | None = None,
+    health: JobHealth | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> None:
     """Run the jobs until `stop` is set, or with `once` until everything is read.
@@ -55,7 +55,7 @@ def run_jobs(
     `CheckpointError`, `StateLayoutError`, `TopicMissing` and `KafkaFailure`. The other jobs are stopped then.
     """
     with spark_may_end(session, stop):
-        _run(session, settings, stop, metrics or JobMetrics(), health or Health(), on_progress)
+        _run(session, settings, stop, metrics or JobMetrics(), health or JobHealth(), on_progress)
 
 
 def _run(
@@ -63,7 +63,7 @@ def _run(
     settings: RunSettings,
     stop: Event,
     metrics: JobMetrics,
-    health: Health,
+    health: JobHealth,
     on_progress: Callable[[BatchProgress], None] | None,
 ) -> None:
     admin = kafka.admin(settings.kafka)
@@ -79,7 +79,7 @@ def _run(
             planned = checkpoint.planned()
             if planned is None and load_job(job).restored is None:
                 watch.ask()
-                _tell_expired(job, settings.kafka, watch, metrics)
+                _report_expired(job, settings.kafka, watch, metrics)
             running.start(job, {} if planned is None else dict(planned.positions))
             _LOG.info("job started", extra={"job": job, "checkpoint": checkpoint.folder})
         watch.start()
@@ -92,7 +92,7 @@ def _run(
             publisher.publish()
 
 
-def _tell_expired(job: str, settings: KafkaSettings, watch: KafkaWatch, metrics: JobMetrics) -> None:
+def _report_expired(job: str, settings: KafkaSettings, watch: KafkaWatch, metrics: JobMetrics) -> None:
     """Report records that a job without a checkpoint can no longer read; Spark silently skips them."""
     inputs = {settings.topic(name) for name in job_named(job).reads if spec(name).cleanup == "time"}
     removed = watch.removed(inputs)
@@ -118,7 +118,7 @@ class _Running:
         watch: KafkaWatch,
         publisher: PositionsPublisher,
         metrics: JobMetrics,
-        health: Health,
+        health: JobHealth,
         on_progress: Callable[[BatchProgress], None] | None,
     ) -> None:
         self.jobs: list[SupervisedQuery] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from culm_streaming.errors import SessionError
+from culm_streaming.errors import SparkSessionError
 from culm_streaming.supervision.failures import cause_of
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -23,7 +23,7 @@ _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSettings:
+class SparkSessionSettings:
     """Settings for starting Spark.
 
     `jars` are the Kafka connector's and those of file systems, as paths; `java_home` overrides JAVA_HOME.
@@ -45,11 +45,11 @@ class SessionSettings:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-def start_session(settings: SessionSettings) -> SparkSession:
-    """Start Spark, or return the session that runs already. Raises `SessionError` if it cannot start."""
+def start_session(settings: SparkSessionSettings) -> SparkSession:
+    """Start Spark, or return the session that runs already. Raises `SparkSessionError` if it cannot start."""
     missing = [str(jar) for jar in settings.jars if not jar.is_file()]
     if missing:
-        raise SessionError(f"jars of Spark's Kafka connector are missing: {', '.join(missing)}")
+        raise SparkSessionError(f"jars of Spark's Kafka connector are missing: {', '.join(missing)}")
     # The JVM starts the workers: without this, they use the first python3 of the PATH. Spark itself reads its
     # property only if spark-submit starts the program.
     python = settings.options.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
@@ -65,12 +65,12 @@ def start_session(settings: SessionSettings) -> SparkSession:
             session: SparkSession = builder.getOrCreate()
     except Exception as error:
         where = "" if settings.log_file is None else f" (see {settings.log_file})"
-        raise SessionError(f"Spark does not start: {cause_of(error)}{where}") from error
+        raise SparkSessionError(f"Spark does not start: {cause_of(error)}{where}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _properties(settings: SessionSettings) -> dict[str, str]:
+def _properties(settings: SparkSessionSettings) -> dict[str, str]:
     properties = {
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.driver.memory": f"{settings.driver_memory_mb}m",

@@ -25,7 +25,7 @@ from culm_connectors.chotki import publisher
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
 from culm_models.chotki.compat import Compat
 from culm_streaming.chotki import state as shard_state
-from culm_topics.chotki.records import CommitRecord, PacketRecord, brought, large_fields
+from culm_topics.chotki.records import CommitRecord, PacketRecord, large_fields, received
 from tests.support.chotki.pipeline.faults import Fault
 from tests.support.chotki.pipeline.world import FIVE_REPLICAS, THREE_REPLICAS, Differs, Tree, World
 
@@ -146,7 +146,7 @@ def test_values_that_do_not_parse_are_kept_with_compat_go_whatever_happens(folde
 def test_large_operands_in_pieces_are_whole_whatever_happens_between_pieces(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brought, "MAX_PIECE_BYTES", 32)
+    monkeypatch.setattr(received, "MAX_PIECE_BYTES", 32)
     runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)
     fields = of("edge", "chotki.fields")(runs.log)
     runs.run_each(fields[::6], Fault.KILL)

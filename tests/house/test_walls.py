@@ -32,7 +32,7 @@ NAME_PROTOCOLS = frozenset(
         "culm_infra.cli.logs.output",
         "culm_infra.cli.logs.peers",
         "culm_infra.cli.logs.index",
-        "culm_streaming.logs.verdicts",
+        "culm_streaming.logs.validation",
         "culm_streaming.logs.packing",
     }
 )

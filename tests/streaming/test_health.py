@@ -12,11 +12,11 @@ import pytest
 from prometheus_client import generate_latest
 
 import culm_streaming
-from culm_streaming.metrics import Health, JobMetrics
+from culm_streaming.metrics import JobHealth, JobMetrics
 
 
 def test_jobs_are_ready_while_there_is_no_reason_against_it() -> None:
-    health = Health()
+    health = JobHealth()
     assert list(health.reasons) == ["starting"]
     health.set_reasons("Kafka has not answered for 9 s", "logs: 120 records behind")
     assert list(health.reasons) == ["Kafka has not answered for 9 s", "logs: 120 records behind"]

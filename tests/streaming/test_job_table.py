@@ -19,15 +19,15 @@ from culm_infra.cli.root import run
 from culm_models.lifts import LIFTS
 from culm_streaming import session
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.errors import JobSettingsError, SessionError, StateMissingError
+from culm_streaming.errors import JobSettingsError, SparkSessionError, StateMissingError
 from culm_streaming.jobs import StreamingJob, load_job
-from culm_streaming.logs.book import LOG, SKIPLINK, TAIL, decode_block, encode_block, load_chunk
+from culm_streaming.logs.log_table import LOG, SKIPLINK, TAIL, decode_block, encode_block, load_chunk
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.sds.record import Journal, segments
+from culm_streaming.sds.record import StoredJournal, segments
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.session import SessionSettings, start_session
+from culm_streaming.session import SparkSessionSettings, start_session
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.catalogue import jobs, registry
 from culm_topics.catalogue.topics import spec
@@ -138,9 +138,9 @@ def built_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **options: str) 
     jar.touch()
     builder = Builder()
     monkeypatch.setattr(session, "SparkSession", type("Session", (), {"builder": builder}))
-    with pytest.raises(SessionError, match="none is built"):
+    with pytest.raises(SparkSessionError, match="none is built"):
         start_session(
-            SessionSettings(
+            SparkSessionSettings(
                 jars=(jar,), options={name.replace("_", "."): text for name, text in options.items()}
             )
         )
@@ -218,7 +218,7 @@ def test_a_chunk_of_history_that_is_gone_is_told() -> None:
 
 def test_a_chunk_of_a_journal_that_is_gone_is_told() -> None:
     with pytest.raises(StateMissingError, match="chunk 0"):
-        list(segments(MemoryState(), b"c", Journal(ends=[5], mark=5), 0))
+        list(segments(MemoryState(), b"c", StoredJournal(ends=[5], mark=5), 0))
 
 
 def test_a_block_of_another_size_is_told() -> None:

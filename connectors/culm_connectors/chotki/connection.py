@@ -36,7 +36,7 @@ from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sessions.session import Session
 from culm_models.chotki.sync.diff import DiffRequest
 from culm_models.chotki.sync.progress import Progress
-from culm_topics.chotki.records import Bringer, EpochRecord, HoldingRecord
+from culm_topics.chotki.records import EpochRecord, HoldingRecord, RecordOrigin
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class ReplicaConnection:
             shared.producer,
             shared.kafka,
             shared.partitions,
-            Bringer(shared.edge, 0, number),
+            RecordOrigin(shared.edge, 0, number),
             IntakeQueue(shared.spools, shared.settings.max_waiting_bytes),
             GapWatch(shared.settings.gap_s),
             shared.limits,
@@ -103,7 +103,7 @@ class ReplicaConnection:
         self._last_sent: deque[bytes] = deque(maxlen=_NAMED_PACKETS)
 
     @property
-    def origin(self) -> Bringer:
+    def origin(self) -> RecordOrigin:
         """Origin in the records that it produces."""
         return self.publisher.origin
 

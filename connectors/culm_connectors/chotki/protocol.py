@@ -38,7 +38,7 @@ from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.unique_values import DuplicateValue
 from culm_topics.catalogue.topics import spec
-from culm_topics.chotki.records import Bringer, PacketRecord, source_key, source_partition
+from culm_topics.chotki.records import PacketRecord, RecordOrigin, source_key, source_partition
 from culm_topics.kafka import admin
 from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.origin import Origin
@@ -221,7 +221,7 @@ class ChotkiProtocol:
             return
         src = shared.source.src
         packet = own_object(src, self._settings.name)
-        value = PacketRecord(Bringer(shared.edge, 0, 0), 0, packet).encode()
+        value = PacketRecord(RecordOrigin(shared.edge, 0, 0), 0, packet).encode()
         partition = source_partition(src, shared.partitions.packets)
         topic = shared.kafka.topic("chotki.packets")
         await shared.producer.send(topic, [ProducerRecord(key=source_key(src), value=value)], partition)

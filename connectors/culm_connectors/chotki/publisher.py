@@ -28,10 +28,10 @@ from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.rdx import check_value, parse_vector, write_vector
 from culm_topics.chotki.records import (
     MAX_PACKET_BYTES,
-    Bringer,
     CommitRecord,
     OperandRecord,
     PacketRecord,
+    RecordOrigin,
     block_partition,
     session_key,
     source_key,
@@ -60,7 +60,7 @@ class ReplicaPublisher:
         producer: BatchProducer,
         kafka: KafkaSettings,
         partitions: Partitions,
-        origin: Bringer,
+        origin: RecordOrigin,
         queue: IntakeQueue,
         gaps: GapWatch,
         limits: StorageLimits,

@@ -39,7 +39,7 @@ from culm_topics.dag.records import (
     split_shard_chunk_key,
     split_shard_index_key,
 )
-from culm_topics.dag.verdict import agree_verdict, read_verdict
+from culm_topics.dag.validation_rules import agree_on_rules, read_rules
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -68,7 +68,7 @@ def read_deployment(kafka: KafkaSettings) -> Iterator[EdgeFolder]:
     The time of a shard's file is that of the newest record of its chunks. A malformed record is skipped.
     Raises `TopicMissing`, `KafkaFailure`, `RulesMalformed`. Blocks.
     """
-    verdict = read_verdict(kafka) or DEFAULT_RULES
+    verdict = read_rules(kafka) or DEFAULT_RULES
     with scratch_folder(verdict) as folder:
         came_ms: dict[Cid, int] = {}
         for name in _SOURCES:
@@ -118,7 +118,7 @@ def import_into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
     verdict = exported_rules(source)
     with scratch_folder(verdict) as folder:
         imported = import_dags(folder, source)
-        agree_verdict(kafka, verdict)
+        agree_on_rules(kafka, verdict)
         _write(kafka, _records_of(folder))
     return imported
 

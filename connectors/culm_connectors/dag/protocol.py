@@ -24,7 +24,7 @@ from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cance
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_topics.catalogue.topics import spec
-from culm_topics.dag.verdict import agree_verdict
+from culm_topics.dag.validation_rules import agree_on_rules
 from culm_topics.kafka import admin
 from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.origin import Origin
@@ -48,7 +48,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
     states = await asyncio.to_thread(admin.list_topics, kafka, [spec("dag.nodes"), spec("dag.shards")])
     context.starting("agreeing to the validation rules of the deployment")
     # This comes before any validation: an edge whose rules differ does not start (R28).
-    verdict = await asyncio.to_thread(agree_verdict, kafka, settings.verdict())
+    verdict = await asyncio.to_thread(agree_on_rules, kafka, settings.verdict())
     partitions = DagPartitions(*(state.partitions for state in states))
     metrics = DagMetrics()
     context.starting("opening the folder of DAGs")

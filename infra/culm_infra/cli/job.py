@@ -186,14 +186,14 @@ def _run(
     from culm_infra.settings import named_values
     from culm_infra.stack import find_java, jars
     from culm_streaming.errors import StreamingError
-    from culm_streaming.metrics import Health, JobMetrics
+    from culm_streaming.metrics import JobHealth, JobMetrics
     from culm_streaming.run import run_jobs
-    from culm_streaming.session import SessionSettings, start_session
+    from culm_streaming.session import SparkSessionSettings, start_session
     from culm_topics.status_server import serve_status
 
     java = find_java()
     session = start_session(
-        SessionSettings(
+        SparkSessionSettings(
             jars=[*jars.ensure("spark", java=java), *_file_system_jars(run_settings.checkpoints)],
             master=settings.job.master,
             java_home=java.home,
@@ -204,7 +204,7 @@ def _run(
             options=named_values("--spark-option", spark_option or [], example="spark.ui.enabled=true"),
         )
     )
-    metrics, health = JobMetrics(), Health()
+    metrics, health = JobMetrics(), JobHealth()
     stop, received = Event(), []
 
     def on_signal(number: int, _frame: object) -> None:

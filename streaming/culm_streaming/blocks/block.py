@@ -14,7 +14,7 @@ from xxhash import xxh64_intdigest
 from culm_streaming.blocks.growth import HEIGHT, merge, owned
 from culm_streaming.blocks.rows import Array
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import CHUNKS, SUMMARIES, Place
+from culm_streaming.blocks.state import CHUNKS, SUMMARIES, BlockId
 from culm_streaming.errors import StateMissingError
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.logs.records import MAX_CHUNK_ROWS, BlockHeights, BlockKey, BlockKind, BlockSummary
@@ -27,20 +27,20 @@ _RECENT_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockState:
     """A block as stored: `chunked` and `recent` are arrays of `HEIGHT`, both sorted."""
 
-    place: Place
+    place: BlockId
     summary: BlockSummary
     chunked: Array
     recent: Array
 
 
-def load_block(store: JobState, block_id: Place) -> Block:
+def load_block(store: JobState, block_id: BlockId) -> BlockState:
     """Load the block at `block_id`; empty if there is none yet."""
     blob = store.load(SUMMARIES, block_id)
     if blob is None:
-        return Block(block_id, _EMPTY, np.empty(0, HEIGHT), np.empty(0, HEIGHT))
+        return BlockState(block_id, _EMPTY, np.empty(0, HEIGHT), np.empty(0, HEIGHT))
     summary = BlockSummary.decode(blob)
     chunks = []
     for number in range(len(summary.chunks)):
@@ -49,11 +49,11 @@ def load_block(store: JobState, block_id: Place) -> Block:
             raise StateMissingError("a chunk of a block's state is missing")
         chunks.append(BlockHeights.decode(chunk).heights)
     chunked = np.frombuffer(b"".join(chunks), HEIGHT)
-    return Block(block_id, summary, chunked, np.frombuffer(summary.recent, HEIGHT))
+    return BlockState(block_id, summary, chunked, np.frombuffer(summary.recent, HEIGHT))
 
 
 def save_block(
-    store: JobState, block: Block, summary: BlockSummary, recent: Array, settings: HeightsSettings
+    store: JobState, block: BlockState, summary: BlockSummary, recent: Array, settings: HeightsSettings
 ) -> list[Record]:
     """Store the block with a new summary and new recent rows; returns the records to write, in order."""
     former = block.summary
@@ -85,11 +85,11 @@ def save_block(
     return records
 
 
-def _key(block_id: Place, settings: HeightsSettings) -> BlockKey:
+def _key(block_id: BlockId, settings: HeightsSettings) -> BlockKey:
     _, name, block = block_id
     return BlockKey(BlockKind.SUMMARY, settings.block_bits, block, name)
 
 
-def _chunk_key(block_id: Place, settings: HeightsSettings, slot: int, number: int) -> BlockKey:
+def _chunk_key(block_id: BlockId, settings: HeightsSettings, slot: int, number: int) -> BlockKey:
     _, name, block = block_id
     return BlockKey(BlockKind.HEIGHTS, settings.block_bits, block, name, slot, number)

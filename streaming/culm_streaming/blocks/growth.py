@@ -27,7 +27,7 @@ _OWNED = np.dtype([("owner", ">u4"), ("log", "V40")])
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedHeights:
     """Heights of several blocks, sorted by owner and log, each log of an owner once."""
 
     owner: Array
@@ -36,34 +36,34 @@ class Owned:
     def __len__(self) -> int:
         return len(self.heights)
 
-    def only(self, chosen: Array) -> "Owned":
+    def only(self, chosen: Array) -> "OwnedHeights":
         """Return the rows that a mask selects."""
-        return Owned(self.owner[chosen], self.heights[chosen])
+        return OwnedHeights(self.owner[chosen], self.heights[chosen])
 
 
-def owned(pieces: Sequence[Array]) -> Owned:
+def owned(pieces: Sequence[Array]) -> OwnedHeights:
     """Return the heights of the owners 0, 1, ..., each sorted by log."""
     sizes = [len(piece) for piece in pieces]
     heights = np.concatenate(pieces, dtype=HEIGHT) if pieces else np.empty(0, HEIGHT)
-    return Owned(np.repeat(np.arange(len(pieces)), sizes), heights)
+    return OwnedHeights(np.repeat(np.arange(len(pieces)), sizes), heights)
 
 
-def split(rows: Owned, owners: int) -> list[Array]:
+def split(rows: OwnedHeights, owners: int) -> list[Array]:
     """Return the heights of each owner."""
     ends = np.searchsorted(rows.owner, np.arange(1, owners))
     return np.split(rows.heights, ends)
 
 
-def merge(lower: Owned, upper: Owned) -> Owned:
+def merge(lower: OwnedHeights, upper: OwnedHeights) -> OwnedHeights:
     """Return all rows of both; if both have a log, the row of `upper`."""
     kept = lower.only(place_in(upper, lower) < 0)
     owner = np.concatenate((kept.owner, upper.owner))
     heights = np.concatenate((kept.heights, upper.heights), dtype=HEIGHT)
     order = np.lexsort((heights["log"], owner))
-    return Owned(owner[order], heights[order])
+    return OwnedHeights(owner[order], heights[order])
 
 
-def place_in(table: Owned, wanted: Owned) -> Array:
+def place_in(table: OwnedHeights, wanted: OwnedHeights) -> Array:
     """Return the indexes of the logs of `wanted` in `table`; -1 for logs that it does not contain."""
     if not len(table):
         return np.full(len(wanted), -1)
@@ -73,7 +73,7 @@ def place_in(table: Owned, wanted: Owned) -> Array:
     return places
 
 
-def _keys(rows: Owned) -> Array:
+def _keys(rows: OwnedHeights) -> Array:
     """Return owner and log as bytes that sort in the same order."""
     keys = np.empty(len(rows), _OWNED)
     keys["owner"] = rows.owner
@@ -82,7 +82,7 @@ def _keys(rows: Owned) -> Array:
     return sortable
 
 
-def grown(rows: Owned, chunked: Owned, recent: Owned) -> tuple[Array, Array]:
+def grown(rows: OwnedHeights, chunked: OwnedHeights, recent: OwnedHeights) -> tuple[Array, Array]:
     """Return (the rows that exceed the stored height, the stored height of each: 0 for a new log)."""
     stored = np.zeros(len(rows), np.uint64)
     for table in (chunked, recent):  # recent rows override the chunks
@@ -99,7 +99,7 @@ def lanes_of(lift: Lift, logs: Array, seq_nums: Array) -> Array:
     return lift_many(lift, packed[:, :PUBLIC_KEY_SIZE], log_ids, seq_nums.astype(np.uint64))
 
 
-def lane_changes(lift: Lift, rows: Owned, stored: Array, owners: int) -> Array:
+def lane_changes(lift: Lift, rows: OwnedHeights, stored: Array, owners: int) -> Array:
     """Return the change of each owner's lanes when `rows` replace the stored heights.
 
     The shape is (owners, lane_count).

@@ -22,7 +22,7 @@ from culm_streaming.blocks.packing import (
     pack_log_records,
     pack_receipts,
 )
-from culm_streaming.blocks.rows import Source, unpack_rows
+from culm_streaming.blocks.rows import HeightSource, unpack_rows
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_streaming.blocks.state import VARIABLES
 from culm_streaming.blocks.step import step
@@ -47,7 +47,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import decode_receipt
 
 _PACKED = "shard int, rows binary, rest binary"
-_TOPICS = {Source.LOGS: "blocks", Source.RECEIPTS: "block-vectors"}
+_TOPICS = {HeightSource.LOGS: "blocks", HeightSource.RECEIPTS: "block-vectors"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ def blocks_query(session: SparkSession, kafka: KafkaSettings, settings: BlocksSe
     }
     if not all(partitions.values()):
         raise JobError("the job blocks failed: its topics `blocks` and `block-vectors` do not exist")
-    heights = replace(settings.heights, shards=partitions[Source.LOGS])
+    heights = replace(settings.heights, shards=partitions[HeightSource.LOGS])
     logs = kafka_records(session, kafka, "logs", settings.max_offsets_per_trigger)
     receipts = kafka_records(session, kafka, "receipts", settings.max_receipts_per_trigger)
     pack_logs = partial(_pack_logs, settings=heights, topic=kafka.topic("logs"))
     packed = map_batches(logs, pack_logs, _PACKED).union(
         map_batches(receipts, partial(_pack_receipts, settings=heights), _PACKED)
     )
-    take = partial(_take, settings=heights, vector_partitions=partitions[Source.RECEIPTS])
+    take = partial(_take, settings=heights, vector_partitions=partitions[HeightSource.RECEIPTS])
     return with_full_topics(step_by_shard(packed, ShardStep(VARIABLES, take)), kafka)
 
 
@@ -99,7 +99,7 @@ def _pack_logs(batches: Batches, *, settings: HeightsSettings, topic: str) -> It
 def _pack_receipts(batches: Batches, *, settings: HeightsSettings) -> Iterator[Piece]:
     for batch in batches:
         if batch.num_rows:
-            marks = marks_of(Source.RECEIPTS, batch["partition"], batch["offset"])
+            marks = marks_of(HeightSource.RECEIPTS, batch["partition"], batch["offset"])
             for receipts in in_pieces(_receipts(batch)):
                 yield columns_of(pack_receipts(receipts, marks, settings))
 
@@ -117,7 +117,7 @@ def _take(
     shard: Shard, packed: list[Any], *, settings: HeightsSettings, vector_partitions: int
 ) -> Iterator[Piece]:
     output = step(shard.state, shard.number, unpack_rows(packed), settings)
-    partitions = {Source.LOGS: shard.number, Source.RECEIPTS: shard.number % vector_partitions}
+    partitions = {HeightSource.LOGS: shard.number, HeightSource.RECEIPTS: shard.number % vector_partitions}
     yield columns_of(
         (_TOPICS[source], key, value, partitions[source])
         for source, records in output.records.items()

@@ -9,7 +9,7 @@ from xxhash import xxh64_intdigest
 
 from culm_models.errors import CulmError
 from culm_streaming.blocks.records import read_heights
-from culm_streaming.blocks.rows import ROW, Array, Mark, Rows, Source, pack_rows
+from culm_streaming.blocks.rows import ROW, Array, HeightRows, HeightSource, Mark, pack_rows
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_topics.logs.records import LogHeight
 from culm_topics.records import LOG_KEY_SIZE, rejection
@@ -21,7 +21,7 @@ Receipt = tuple[bytes, Sequence[LogHeight], int, int]
 """The holdings of a peer: (peer id, heights, partition, offset)."""
 
 
-class PackedRows(NamedTuple):
+class PackedHeights(NamedTuple):
     """The rows of one shard from one batch."""
 
     shard: int
@@ -46,7 +46,7 @@ def block_numbers(logs: Array, block_bits: int) -> Array:
 
 def pack_log_records(
     columns: tuple[pa.Array, pa.Array, pa.Array, pa.Array], settings: HeightsSettings, topic: str
-) -> Iterator[PackedRows]:
+) -> Iterator[PackedHeights]:
     """Pack a batch of `logs` as (keys, values, partitions, offsets); malformed records are refused."""
     keys, values, partition_column, offset_column = columns
     partitions = partition_column.to_numpy(zero_copy_only=False)
@@ -61,13 +61,13 @@ def pack_log_records(
         for row, error in heights.refused
         for partition, offset in ((int(partitions[row]), int(offsets[row])),)
     ]
-    names = [(int(Source.LOGS), schema) for schema in heights.schemas]
-    yield from _dealt(rows, names, _marks(Source.LOGS, partitions, offsets), settings, refused)
+    names = [(int(HeightSource.LOGS), schema) for schema in heights.schemas]
+    yield from _dealt(rows, names, _marks(HeightSource.LOGS, partitions, offsets), settings, refused)
 
 
 def pack_receipts(
     receipts: Iterable[Receipt], marks: list[Mark], settings: HeightsSettings
-) -> Iterator[PackedRows]:
+) -> Iterator[PackedHeights]:
     """Pack receipts; heights of 0 are skipped."""
     names: dict[bytes, int] = {}
     rows: list[tuple[bytes, int, int, int, int]] = []
@@ -78,7 +78,7 @@ def pack_receipts(
             for public_key, log_id, seq_num in heights
             if seq_num
         ]
-    peers = [(int(Source.RECEIPTS), peer_id) for peer_id in names]
+    peers = [(int(HeightSource.RECEIPTS), peer_id) for peer_id in names]
     yield from _dealt(np.array(rows, ROW), peers, marks, settings)
 
 
@@ -100,14 +100,14 @@ def in_pieces(receipts: Iterable[Receipt], min_heights: int = _PIECE_HEIGHTS) ->
     yield piece
 
 
-def _marks(source: Source, partitions: Array, offsets: Array) -> list[Mark]:
+def _marks(source: HeightSource, partitions: Array, offsets: Array) -> list[Mark]:
     return [
         (int(source), int(partition), int(offsets[partitions == partition].max()) + 1)
         for partition in np.unique(partitions)
     ]
 
 
-def marks_of(source: Source, partitions: pa.Array, offsets: pa.Array) -> list[Mark]:
+def marks_of(source: HeightSource, partitions: pa.Array, offsets: pa.Array) -> list[Mark]:
     """Return the offsets up to which a batch of a source covers each of its partitions."""
     return _marks(source, partitions.to_numpy(zero_copy_only=False), offsets.to_numpy(zero_copy_only=False))
 
@@ -118,7 +118,7 @@ def _dealt(
     marks: list[Mark],
     settings: HeightsSettings,
     refused: list[tuple[int, tuple[bytes, bytes]]] | None = None,
-) -> Iterator[PackedRows]:
+) -> Iterator[PackedHeights]:
     """Yield one row per log, by shard; every shard gets the marks, because each reports its progress."""
     shards = settings.shards
     rows = highest(rows)
@@ -133,8 +133,10 @@ def _dealt(
         start = end
         used, part["name"] = np.unique(part["name"], return_inverse=True)
         shard_refused = [record for offset, record in refused or () if offset % shards == shard]
-        packed, rest = pack_rows(Rows(part, [names[name] for name in used.tolist()], marks, shard_refused))
-        yield PackedRows(shard, packed, rest)
+        packed, rest = pack_rows(
+            HeightRows(part, [names[name] for name in used.tolist()], marks, shard_refused)
+        )
+        yield PackedHeights(shard, packed, rest)
 
 
 def highest(rows: Array) -> Array:

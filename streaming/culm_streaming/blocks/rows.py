@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class Source(IntEnum):
+class HeightSource(IntEnum):
     """The source topic of a height, which determines the meaning of a set of heights."""
 
     LOGS = 0
@@ -37,7 +37,7 @@ Mark = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class HeightRows:
     """Heights of one shard: an array of `ROW`, and for each name (source, name of the set).
 
     `refused` are complete records of `rejected`, (key, value).
@@ -49,12 +49,12 @@ class Rows:
     refused: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
-def pack_rows(rows: Rows) -> tuple[bytes, bytes]:
+def pack_rows(rows: HeightRows) -> tuple[bytes, bytes]:
     """Return (rows, everything else) as bytes."""
     return rows.rows.tobytes(), cbor2.dumps((rows.names, rows.marks, rows.refused))
 
 
-def unpack_rows(packed: list[tuple[bytes, bytes]]) -> Rows:
+def unpack_rows(packed: list[tuple[bytes, bytes]]) -> HeightRows:
     """Return the rows of packed records, concatenated in their order; each name once."""
     pieces: list[Array] = []
     index: dict[tuple[int, bytes], int] = {}
@@ -68,4 +68,4 @@ def unpack_rows(packed: list[tuple[bytes, bytes]]) -> Rows:
         pieces.append(rows)
         marks += map(tuple, some_marks)
         refused += map(tuple, some_refused)
-    return Rows(np.concatenate(pieces) if pieces else np.empty(0, ROW), list(index), marks, refused)
+    return HeightRows(np.concatenate(pieces) if pieces else np.empty(0, ROW), list(index), marks, refused)

@@ -2,7 +2,7 @@
 
 from culm_streaming.stateful.job_state import Variable
 
-Place = tuple[int, bytes, int]
+BlockId = tuple[int, bytes, int]
 """(source, name of the set, block)."""
 
 _PLACE = "source int, name binary, block int"

@@ -12,10 +12,10 @@ import numpy as np
 
 from culm_models.lifts import Lanes, Lift
 from culm_models.lifts.vectors import combine
-from culm_streaming.blocks.block import Block, Record, load_block, save_block
+from culm_streaming.blocks.block import BlockState, Record, load_block, save_block
 from culm_streaming.blocks.growth import (
     HEIGHT,
-    Owned,
+    OwnedHeights,
     grown,
     lane_changes,
     lanes_of,
@@ -24,9 +24,9 @@ from culm_streaming.blocks.growth import (
     split,
 )
 from culm_streaming.blocks.packing import block_numbers, highest
-from culm_streaming.blocks.rows import Array, Rows, Source
+from culm_streaming.blocks.rows import Array, HeightRows, HeightSource
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import SHARD, Place
+from culm_streaming.blocks.state import SHARD, BlockId
 from culm_streaming.errors import StateLayoutError
 from culm_streaming.stateful.job_state import JobState, check_format
 from culm_topics.logs.records import BlockProgress, BlockSummary, Offsets, ProgressKey
@@ -39,22 +39,22 @@ _MASK = 2**64 - 1
 class BlocksOutput:
     """Records to write, by their source, in order; and the refused ones."""
 
-    records: dict[Source, list[Record]] = field(default_factory=dict)
+    records: dict[HeightSource, list[Record]] = field(default_factory=dict)
     refused: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
-def step(store: JobState, shard: int, rows: Rows, settings: HeightsSettings) -> BlocksOutput:
+def step(store: JobState, shard: int, rows: HeightRows, settings: HeightsSettings) -> BlocksOutput:
     """Update the blocks of one shard with `rows`; returns the records to write."""
     before = store.load(SHARD)
     applied = _applied(before, settings)
-    output = BlocksOutput({source: [] for source in Source}, list(rows.refused))
+    output = BlocksOutput({source: [] for source in HeightSource}, list(rows.refused))
     if len(rows.rows):
         _grow(store, rows, output, settings)
     for source, partition, next_offset in rows.marks:
-        known = applied.setdefault(Source(source), {})
+        known = applied.setdefault(HeightSource(source), {})
         known[partition] = max(next_offset, known.get(partition, 0))
     key = ProgressKey(settings.block_bits, shard).encode()
-    for source in sorted({Source(mark[0]) for mark in rows.marks}):
+    for source in sorted({HeightSource(mark[0]) for mark in rows.marks}):
         come = tuple(sorted(applied[source].items()))
         output.records[source].append((key, BlockProgress(settings.shards, come).encode()))
     after = _encode_applied(applied, settings)
@@ -63,7 +63,7 @@ def step(store: JobState, shard: int, rows: Rows, settings: HeightsSettings) -> 
     return output
 
 
-def _applied(blob: bytes | None, settings: HeightsSettings) -> dict[Source, dict[int, int]]:
+def _applied(blob: bytes | None, settings: HeightsSettings) -> dict[HeightSource, dict[int, int]]:
     """Return the shard's progress in each source. Raises `StateLayoutError` for another layout."""
     if blob is None:
         return {}
@@ -74,22 +74,22 @@ def _applied(blob: bytes | None, settings: HeightsSettings) -> dict[Source, dict
             f"this checkpoint was made with blocks of {block_bits} bits in {shards} shards (partitions of "
             f"`blocks`), not {settings.block_bits} and {settings.shards}: take another checkpoint"
         )
-    return {Source(source): dict(come) for source, come in applied.items()}
+    return {HeightSource(source): dict(come) for source, come in applied.items()}
 
 
-def _encode_applied(applied: dict[Source, dict[int, int]], settings: HeightsSettings) -> bytes:
+def _encode_applied(applied: dict[HeightSource, dict[int, int]], settings: HeightsSettings) -> bytes:
     plain = {int(source): dict(sorted(come.items())) for source, come in sorted(applied.items())}
     return cbor2.dumps((_FORMAT, settings.block_bits, settings.shards, plain))
 
 
-def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSettings) -> None:
+def _grow(store: JobState, rows: HeightRows, output: BlocksOutput, settings: HeightsSettings) -> None:
     sorted_rows, owner, block_ids = _by_place(rows, settings)
     blocks = [load_block(store, block_id) for block_id in block_ids]
     chunked = owned([block.chunked for block in blocks])
     recent = owned([block.recent for block in blocks])
     heights = np.empty(len(sorted_rows), HEIGHT)
     heights["log"], heights["seq_num"] = sorted_rows["log"], sorted_rows["seq_num"]
-    wanted = Owned(owner, heights)
+    wanted = OwnedHeights(owner, heights)
     mask, stored = grown(wanted, chunked, recent)
     if not mask.any():
         return
@@ -106,7 +106,7 @@ def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSe
         block = blocks[number]
         former = block.summary
         summary = BlockSummary(
-            version=_later(former.version, sorted_rows[start:end]),
+            version=_version_with(former.version, sorted_rows[start:end]),
             log_count=former.log_count + logs,
             entry_count=(former.entry_count + entries) & _MASK,
             fingerprints=_fingerprints(
@@ -114,10 +114,10 @@ def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSe
             ),
         )
         records = save_block(store, block, summary, recents[number], settings)
-        output.records[Source(block.place[0])] += records
+        output.records[HeightSource(block.place[0])] += records
 
 
-def _by_place(rows: Rows, settings: HeightsSettings) -> tuple[Array, Array, list[Place]]:
+def _by_place(rows: HeightRows, settings: HeightsSettings) -> tuple[Array, Array, list[BlockId]]:
     """Return (rows sorted by owner and log, the owner of each, the place of each owner); one row per log."""
     highest_rows = highest(rows.rows)
     # Names in the order of their bytes, so that the output does not depend on the order of arrival.
@@ -131,7 +131,7 @@ def _by_place(rows: Rows, settings: HeightsSettings) -> tuple[Array, Array, list
     return highest_rows[sorting], owner, block_ids
 
 
-def _later(version: Offsets, rows: Array) -> Offsets:
+def _version_with(version: Offsets, rows: Array) -> Offsets:
     """Return the version with the records that contained these rows."""
     offsets = dict(version)
     for partition in np.unique(rows["partition"]):
@@ -140,7 +140,9 @@ def _later(version: Offsets, rows: Array) -> Offsets:
     return tuple(sorted(offsets.items()))
 
 
-def _fingerprints(block: Block, recent: Array, changes: dict[Lift, Array]) -> tuple[tuple[str, bytes], ...]:
+def _fingerprints(
+    block: BlockState, recent: Array, changes: dict[Lift, Array]
+) -> tuple[tuple[str, bytes], ...]:
     """Return the block's changed fingerprint by lift; lifts all heights only if it is a new lift."""
     known = dict(block.summary.fingerprints)
     values: list[tuple[str, bytes]] = []

@@ -18,10 +18,10 @@ import cbor2
 
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, KEY_SIZE
 from culm_models.chotki.rdx import parse_vector, write_vector
-from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
-from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece, Run
+from culm_streaming.chotki.output_records import OutputStage, OutputTopic, StagedRecord
+from culm_streaming.chotki.rows import CommitRow, EpochRows, InputTopic, MarkRow, PieceRow, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import BLOBS, Arrival, OpenOperands
+from culm_streaming.chotki.state import BLOBS, OpenOperands, PieceArrival
 from culm_streaming.chotki.step import COMMON_VECTOR
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_key
@@ -98,7 +98,7 @@ class _Counted:
                 piece[2] += stood_still_ms
 
     def take_pieces(
-        self, pieces: list[Piece], batch_ms: int, read_ms: int, settings: ChotkiStateSettings
+        self, pieces: list[PieceRow], batch_ms: int, read_ms: int, settings: ChotkiStateSettings
     ) -> None:
         """Register pieces of operands.
 
@@ -111,7 +111,7 @@ class _Counted:
         ]
         self.pieces = dict(kept[-settings.max_waiting :])
 
-    def _take_pieces(self, pieces: list[Piece], batch_ms: int, settings: ChotkiStateSettings) -> None:
+    def _take_pieces(self, pieces: list[PieceRow], batch_ms: int, settings: ChotkiStateSettings) -> None:
         """Register the next pieces of one partition."""
         partition = pieces[0].partition
         known = {name: numbers for name, numbers in self.pieces.items() if numbers[0] == partition}
@@ -122,7 +122,7 @@ class _Counted:
             if piece.piece and operands.counts.get(piece.name, default) == _NOT_COUNTED:
                 operands.counts[piece.name] = piece.piece
                 known.setdefault(piece.name, [partition, piece.offset, batch_ms, 0])
-            if operands.take(piece.name, piece.piece, piece.pieces) is Arrival.LOST:
+            if operands.take(piece.name, piece.piece, piece.pieces) is PieceArrival.LOST:
                 self.lost[piece.name[KEY_SIZE:]] = None
             elif piece.piece == 0:
                 known[piece.name] = [partition, piece.offset, batch_ms, 0]
@@ -169,7 +169,7 @@ def restore_epoch(state: JobState, last: EpochRecord) -> None:
 
 def count_epoch(
     state: JobState, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
-) -> Iterator[OutputRecord]:
+) -> Iterator[StagedRecord]:
     """Yield the records of the next epoch: its marks, its vector, and gaps that have waited long enough.
 
     `batch_ms` is the time of the micro-batch, the same when it runs again.
@@ -193,20 +193,22 @@ def count_epoch(
     counted.epoch += 1
     state.save(BLOBS, _NAME, counted.pack())
     for gap in gaps:
-        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap, "which has not come"), None)
+        yield StagedRecord(
+            OutputStage.FIELDS, OutputTopic.REJECTED, b"", _report(gap, "which has not come"), None
+        )
     for gap in lost:
         why = "and pieces of an operand of its session are missing"
-        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap, why), None)
+        yield StagedRecord(OutputStage.FIELDS, OutputTopic.REJECTED, b"", _report(gap, why), None)
     vector = write_vector(counted.vector)
     packets, fields, commits = (tuple(sorted(ends.items())) for ends in counted.merged_and_counted())
     mark = EpochRecord(counted.epoch, vector, packets, fields, commits).encode()
     for partition in range(settings.shards):
-        yield OutputRecord(Stage.MARKS, Topic.STATE, epoch_key(partition), mark, partition)
+        yield StagedRecord(OutputStage.MARKS, OutputTopic.STATE, epoch_key(partition), mark, partition)
     holding = HoldingRecord(vector, counted.epoch, batch_ms).encode()
-    yield OutputRecord(Stage.TOLD, Topic.VECTORS, GLOBAL_VECTOR_KEY, holding, None)
+    yield StagedRecord(OutputStage.TOLD, OutputTopic.VECTORS, GLOBAL_VECTOR_KEY, holding, None)
 
 
-def _read_ms(marks: list[Mark], batch_ms: int) -> int:
+def _read_ms(marks: list[MarkRow], batch_ms: int) -> int:
     """Return the time up to which all input has been read.
 
     A partition without a mark has no further input.
@@ -233,7 +235,7 @@ def _of_runs(runs: list[Run], batch_ms: int) -> list[_Waiting]:
     ]
 
 
-def _of_commits(commits: list[Commit], batch_ms: int) -> list[_Waiting]:
+def _of_commits(commits: list[CommitRow], batch_ms: int) -> list[_Waiting]:
     entries = []
     for commit in commits:
         after = parse_vector(commit.after)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from culm_streaming.chotki.epochs import count_epoch, restore_epoch
-from culm_streaming.chotki.output_records import OutputRecord, Stage
+from culm_streaming.chotki.output_records import OutputStage, StagedRecord
 from culm_streaming.chotki.packing import pack_records
 from culm_streaming.chotki.rows import EPOCHS_SHARD, TOPICS, InputTopic, unpack_epoch, unpack_shard
 from culm_streaming.chotki.settings import ChotkiStateSettings
@@ -150,7 +150,7 @@ def _every_partition(kafka: KafkaSettings, name: str, ends: Mapping[int, int]) -
     return start
 
 
-JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage), restored=restored_query)
+JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(OutputStage), restored=restored_query)
 
 
 def _pack(batches: Batches, *, source: InputTopic, shards: int, prefix: str) -> Iterator[Piece]:
@@ -175,8 +175,8 @@ def _restore(shard: Shard, written: list[Any]) -> None:
         restore_shard(shard.state, records)
 
 
-def _in_pieces(records: Iterator[OutputRecord]) -> Iterator[Piece]:
-    piece: list[OutputRecord] = []
+def _in_pieces(records: Iterator[StagedRecord]) -> Iterator[Piece]:
+    piece: list[StagedRecord] = []
     size = 0
     for record in records:
         piece.append(record)

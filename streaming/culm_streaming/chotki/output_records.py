@@ -4,7 +4,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 
-class Stage(IntEnum):
+class OutputStage(IntEnum):
     """A stage of the output; a reader that has a record of a stage has all records of earlier stages."""
 
     FIELDS = 0
@@ -17,7 +17,7 @@ class Stage(IntEnum):
     """The global vector, for operators."""
 
 
-class Topic(StrEnum):
+class OutputTopic(StrEnum):
     """The topic of a record."""
 
     STATE = "chotki.state"
@@ -25,11 +25,11 @@ class Topic(StrEnum):
     REJECTED = "rejected"
 
 
-class OutputRecord(NamedTuple):
+class StagedRecord(NamedTuple):
     """One record; `partition` is None if Kafka's partitioner decides, `value` is None for a tombstone."""
 
-    stage: Stage
-    topic: Topic
+    stage: OutputStage
+    topic: OutputTopic
     key: bytes
     value: bytes | None
     partition: int | None

@@ -19,12 +19,12 @@ from culm_models.errors import CulmError
 from culm_streaming.chotki.rows import (
     EPOCHS_SHARD,
     TOPICS,
-    Commit,
+    CommitRow,
     EpochRows,
     InputTopic,
-    Mark,
+    MarkRow,
     Operand,
-    Piece,
+    PieceRow,
     Place,
     Run,
     ShardRows,
@@ -41,7 +41,7 @@ from culm_topics.chotki.records import (
     split_session_key,
     split_source_key,
 )
-from culm_topics.chotki.records.shape import Bringer
+from culm_topics.chotki.records.shape import RecordOrigin
 from culm_topics.errors import RecordError
 from culm_topics.records import rejection
 
@@ -96,11 +96,11 @@ class _Batch:
 def pack_records(source: InputTopic, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
     """Yield the rows of each shard, and those of the epochs; nothing for an empty batch."""
     batch = _Batch(shards)
-    marks: dict[int, Mark] = {}
+    marks: dict[int, MarkRow] = {}
     first: tuple[int, int] | None = None
     for key, value, partition, offset, written_ms in records:
         first = first or (partition, offset)
-        before = marks.get(partition, Mark(int(source), partition, 0, 0))
+        before = marks.get(partition, MarkRow(int(source), partition, 0, 0))
         marks[partition] = before._replace(
             offset=max(offset + 1, before.offset), written_ms=max(written_ms, before.written_ms)
         )
@@ -162,7 +162,7 @@ def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None, at: tup
     if pieces == 1:
         operand = checked_operand(key, operand, compat)
     else:
-        batch.epochs.pieces.append(Piece(key + name, piece, pieces, *at))
+        batch.epochs.pieces.append(PieceRow(key + name, piece, pieces, *at))
     batch.of_key(key).operands.append(Operand(key, operand, None, None, name, piece, pieces, compat))
 
 
@@ -183,11 +183,13 @@ def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None, at: tupl
     edge, session = split_session_key(key)
     if (edge, session) != (record.bringer.edge, record.bringer.session):
         raise RecordError("chotki.commits: the key is not the session's")
-    batch.epochs.commits.append(Commit(record.vector, record.after, record.ends, _name(record.bringer), *at))
+    batch.epochs.commits.append(
+        CommitRow(record.vector, record.after, record.ends, _name(record.bringer), *at)
+    )
 
 
 _TAKE = {InputTopic.PACKETS: _take_packet, InputTopic.FIELDS: _take_operand, InputTopic.COMMITS: _take_commit}
 
 
-def _name(bringer: Bringer) -> bytes:
+def _name(bringer: RecordOrigin) -> bytes:
     return session_key(bringer.edge, bringer.session)

@@ -69,7 +69,7 @@ class Run(NamedTuple):
     offset: int
 
 
-class Commit(NamedTuple):
+class CommitRow(NamedTuple):
     """A sync, which counts for each source once all of `chotki.fields` before `ends` is merged."""
 
     vector: bytes
@@ -80,7 +80,7 @@ class Commit(NamedTuple):
     offset: int
 
 
-class Mark(NamedTuple):
+class MarkRow(NamedTuple):
     """The extent of a batch: everything of this source and partition below `offset`.
 
     `written_ms` is the latest timestamp of its records in Kafka.
@@ -92,7 +92,7 @@ class Mark(NamedTuple):
     written_ms: int
 
 
-class Piece(NamedTuple):
+class PieceRow(NamedTuple):
     """A piece of an operand, from 0, and its place; `name` is the field's key and the session's."""
 
     name: bytes
@@ -126,9 +126,9 @@ class EpochRows(PackedRows):
     """The rows of one batch of records for the counting of epochs."""
 
     runs: list[Run] = field(default_factory=list)
-    commits: list[Commit] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    pieces: list[Piece] = field(default_factory=list)
+    commits: list[CommitRow] = field(default_factory=list)
+    marks: list[MarkRow] = field(default_factory=list)
+    pieces: list[PieceRow] = field(default_factory=list)
 
 
 Place = tuple[int, int, int]

@@ -115,7 +115,7 @@ def open_buckets(state: JobState, keys: Iterable[bytes]) -> Iterator[FieldBucket
         yield FieldBucket(state, name, bucket)
 
 
-class Arrival(Enum):
+class PieceArrival(Enum):
     """The effect of a piece on its operand."""
 
     OPEN = auto()
@@ -139,21 +139,21 @@ class OpenOperands:
         """Operands that never became whole, by name, with the number of pieces received of each."""
         self._limit = limit
 
-    def take(self, name: bytes, piece: int, pieces: int) -> Arrival:
+    def take(self, name: bytes, piece: int, pieces: int) -> PieceArrival:
         """Register the next piece of the partition."""
         count = self.counts.pop(name, None)
         if piece != count:
             if count is not None:
                 self.given_up[name] = count
             if piece:
-                return Arrival.LOST
+                return PieceArrival.LOST
         if piece + 1 == pieces:
-            return Arrival.WHOLE
+            return PieceArrival.WHOLE
         self.counts[name] = piece + 1
         while len(self.counts) > self._limit:
             oldest = next(iter(self.counts))
             self.given_up[oldest] = self.counts.pop(oldest)
-        return Arrival.OPEN
+        return PieceArrival.OPEN
 
 
 class KeptPieces:
@@ -181,9 +181,9 @@ class KeptPieces:
             for number in range(count):
                 self._state.save(BLOBS, _piece_blob(lost, number), None)
         self._operands.given_up.clear()
-        if arrival is Arrival.OPEN:
+        if arrival is PieceArrival.OPEN:
             self._state.save(BLOBS, _piece_blob(name, piece), value)
-        if arrival is not Arrival.WHOLE:
+        if arrival is not PieceArrival.WHOLE:
             return None
         return b"".join([*(self._taken(_piece_blob(name, number)) for number in range(piece)), value])
 

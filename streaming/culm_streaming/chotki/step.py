@@ -14,7 +14,7 @@ from culm_models.chotki.log0 import COMMON_FIELDS
 from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_models.chotki.rdx.batch import merge_many
 from culm_models.chotki.store import MERGED_ALONE, SEEN_TYPES
-from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
+from culm_streaming.chotki.output_records import OutputStage, OutputTopic, StagedRecord
 from culm_streaming.chotki.packing import FIRST_BLOCK, checked_operand
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
@@ -44,27 +44,27 @@ COMMON_VECTOR: Final = {0: Id.make(0, 3).pro}
 
 def step(
     state: JobState, shard: int, rows: ShardRows, settings: ChotkiStateSettings
-) -> Iterator[OutputRecord]:
+) -> Iterator[StagedRecord]:
     """Yield the records of the shard, in the order of their stages."""
     for key, value in rows.refused:
-        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, key, value, None)
+        yield StagedRecord(OutputStage.FIELDS, OutputTopic.REJECTED, key, value, None)
     operands, vectors = list(rows.operands), list(rows.vectors)
     if shard == block_partition(FIRST_BLOCK, settings.shards) and state.load(BLOBS, _COMMON) is None:
         operands[:0], vectors[:0] = _common_objects()
         state.save(BLOBS, _COMMON, b"")
     whole, refused = _joined(state, operands, settings)
     for value in refused:
-        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
+        yield StagedRecord(OutputStage.FIELDS, OutputTopic.REJECTED, b"", value, None)
     rejected: list[bytes] = []
     obsolete: list[bytes] = []
     for key, record in _merge_fields(state, whole, vectors, settings, rejected, obsolete):
-        yield OutputRecord(Stage.FIELDS, Topic.STATE, key, record, shard)
+        yield StagedRecord(OutputStage.FIELDS, OutputTopic.STATE, key, record, shard)
     for value in rejected:
-        yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
+        yield StagedRecord(OutputStage.FIELDS, OutputTopic.REJECTED, b"", value, None)
     for key in obsolete:
-        yield OutputRecord(Stage.VECTORS, Topic.STATE, key, None, shard)
+        yield StagedRecord(OutputStage.VECTORS, OutputTopic.STATE, key, None, shard)
     for key, record in _raise_vectors(state, vectors):
-        yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
+        yield StagedRecord(OutputStage.VECTORS, OutputTopic.STATE, key, record, shard)
 
 
 def restore_shard(state: JobState, records: Sequence[tuple[bytes, bytes | None]]) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from culm_models.bamboo.range_set import RangeSet
-from culm_streaming.coverage.provable import Links, named_by_later, provable_entries
+from culm_streaming.coverage.provable import EntryLinks, lower_pool, provable_entries
 from culm_streaming.coverage.rows import CUT_HASH_SIZE, FragmentRow, JoinedRow, flat, range_set
 from culm_streaming.errors import StateLayoutError
 from culm_topics.logs.records import CoverageRecord, coverage_record
@@ -47,7 +47,7 @@ class HeldLog:
     provable: RangeSet = field(default_factory=RangeSet)
     joined: RangeSet = field(default_factory=RangeSet)
     named: dict[int, bytes] = field(default_factory=dict)
-    fragments: dict[int, Links] = field(default_factory=dict)
+    fragments: dict[int, EntryLinks] = field(default_factory=dict)
 
     def join(self, row: JoinedRow) -> None:
         """Add entries of `logs`."""
@@ -72,7 +72,7 @@ class HeldLog:
         self.entries.add(row.seq_num, row.seq_num + 1)
         if row.seq_num in self.joined:
             return 0
-        links = Links(row.hash, row.backlink, row.skiplink)
+        links = EntryLinks(row.hash, row.backlink, row.skiplink)
         known = self.fragments.get(row.seq_num)
         # Of a fork, the entry with the smaller hash is stored, in whatever order they arrived.
         if known is not None and known <= links:
@@ -85,7 +85,7 @@ class HeldLog:
 
     def prove(self) -> None:
         """Determine anew which entries are proven, and drop hashes that no later link can name."""
-        wanted = [number for start, end in self.joined for number in named_by_later(start, end)]
+        wanted = [number for start, end in self.joined for number in lower_pool(start, end)]
         self.named = {number: self.named[number] for number in wanted}
         self.provable = provable_entries(self.entries, self.joined, self.named, self.fragments)
 
@@ -155,12 +155,12 @@ def has_fragments(row: bytes) -> bool:
     return bool(row[1] & _HAS_FRAGMENTS)
 
 
-def _decode_fragments(blob: bytes | None) -> dict[int, Links]:
+def _decode_fragments(blob: bytes | None) -> dict[int, EntryLinks]:
     if blob is None:
         return {}
     table = np.frombuffer(blob, _FRAGMENT, -1, 1)
     return {
-        number: Links(own, backlink if has & _BACKLINK else b"", skiplink if has & _SKIPLINK else b"")
+        number: EntryLinks(own, backlink if has & _BACKLINK else b"", skiplink if has & _SKIPLINK else b"")
         for number, has, own, backlink, skiplink in zip(
             *(table[name].tolist() for name in ("seq_num", "has", "hash", "backlink", "skiplink")),
             strict=True,

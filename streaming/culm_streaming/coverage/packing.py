@@ -14,13 +14,13 @@ from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.errors import CulmError
 from culm_streaming.coverage.payloads import place_of_payload
-from culm_streaming.coverage.provable import named_by_later
+from culm_streaming.coverage.provable import lower_pool
 from culm_streaming.coverage.rows import (
-    ChunkRow,
     ClaimRow,
     CoverageRows,
     FragmentRow,
     JoinedRow,
+    PayloadChunkRow,
     PayloadRows,
     WantRow,
     cut_hash,
@@ -148,7 +148,7 @@ def _joined_rows(log: bytes, run: _LogRun) -> Iterator[JoinedRow]:
     numbers = sorted(hashes)
     first, last = numbers[0], numbers[-1]
     if last - first + 1 == len(numbers) == len(run.with_payload):
-        named = named_by_later(first, last + 1)
+        named = lower_pool(first, last + 1)
         kept = b"".join([cut_hash(hashes[number]) for number in named])
         yield JoinedRow(log, first, last + 1, tuple(named), kept, (first, last + 1))
         return
@@ -163,7 +163,7 @@ def _joined_rows(log: bytes, run: _LogRun) -> Iterator[JoinedRow]:
     payloads = flat(whole)
     for low, high in pairwise(cuts):
         start, last = numbers[low], numbers[high - 1]
-        named = named_by_later(start, last + 1)
+        named = lower_pool(start, last + 1)
         kept = b"".join(cut_hash(hashes[number]) for number in named)
         yield JoinedRow(log, start, last + 1, tuple(named), kept, payloads)
         payloads = ()
@@ -228,7 +228,7 @@ def pack_payloads(
             dealt.refuse((key, start, partition, offset), error.with_traceback(None))
             continue
         payload = cut_hash(payload_hash)
-        dealt.of_payload(payload).chunks.append(ChunkRow(payload, index, count, partition, offset))
+        dealt.of_payload(payload).chunks.append(PayloadChunkRow(payload, index, count, partition, offset))
     return dealt.packed()
 
 

@@ -13,8 +13,8 @@ import cbor2
 
 from culm_models.bamboo.range_set import RangeSet
 from culm_streaming.coverage.rows import (
-    ChunkRow,
     HeldPayloads,
+    PayloadChunkRow,
     PayloadRows,
     WantRow,
     flat,
@@ -60,8 +60,8 @@ def place_of_payload(payload: bytes, settings: CoverageLayout) -> tuple[int, int
 def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) -> PayloadsOutput:
     """Process chunks and wants of one shard; returns the entries whose payloads are held."""
     output = PayloadsOutput()
-    touched: dict[int, list[ChunkRow | WantRow]] = {}
-    both: list[ChunkRow | WantRow] = [*rows.chunks, *rows.wants]
+    touched: dict[int, list[PayloadChunkRow | WantRow]] = {}
+    both: list[PayloadChunkRow | WantRow] = [*rows.chunks, *rows.wants]
     for row in both:
         touched.setdefault(place_of_payload(row.payload, settings)[1], []).append(row)
     held_numbers: dict[bytes, set[int]] = {}
@@ -77,7 +77,7 @@ def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) 
                     )
                     continue
                 payload = known[row.payload] = _Payload()
-            if isinstance(row, ChunkRow):
+            if isinstance(row, PayloadChunkRow):
                 _add_chunk(payload, row, held_numbers)
             elif payload.is_whole:
                 held_numbers.setdefault(row.log, set()).add(row.seq_num)
@@ -96,7 +96,7 @@ def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) 
     return output
 
 
-def _add_chunk(payload: _Payload, row: ChunkRow, held_numbers: dict[bytes, set[int]]) -> None:
+def _add_chunk(payload: _Payload, row: PayloadChunkRow, held_numbers: dict[bytes, set[int]]) -> None:
     if payload.is_whole:
         return
     payload.count = row.total
@@ -107,7 +107,7 @@ def _add_chunk(payload: _Payload, row: ChunkRow, held_numbers: dict[bytes, set[i
         payload.is_whole, payload.count, payload.chunks, payload.waiting = True, 0, RangeSet(), {}
 
 
-def _refused(row: ChunkRow | WantRow, why: str) -> tuple[bytes, bytes]:
+def _refused(row: PayloadChunkRow | WantRow, why: str) -> tuple[bytes, bytes]:
     error = CoverageFullError(why)
     if isinstance(row, WantRow):
         return plain_key(row.log), rejection(error.code, str(error), entry=None, seq_num=row.seq_num).encode()

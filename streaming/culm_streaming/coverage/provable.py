@@ -23,7 +23,7 @@ IsThere = Callable[[int], bool]
 """Whether an element of a pool is held and sound, or may not exist yet."""
 
 
-class Links(NamedTuple):
+class EntryLinks(NamedTuple):
     """An entry's hash and links, cut; an absent link is empty."""
 
     hash: bytes
@@ -31,7 +31,7 @@ class Links(NamedTuple):
     skiplink: bytes
 
 
-def named_by_later(start: int, end: int) -> list[int]:
+def lower_pool(start: int, end: int) -> list[int]:
     """Return the numbers from `start` on that a link from `end` on can name: the lower pool of `end` - 1.
 
     Links never cross, so numbers that a link of that pool spans are out of reach.
@@ -45,7 +45,7 @@ def named_by_later(start: int, end: int) -> list[int]:
 
 
 def provable_entries(
-    entries: RangeSet, joined: RangeSet, named: Mapping[int, bytes], fragments: Mapping[int, Links]
+    entries: RangeSet, joined: RangeSet, named: Mapping[int, bytes], fragments: Mapping[int, EntryLinks]
 ) -> RangeSet:
     """Return the entries whose pools are whole and sound.
 
@@ -80,7 +80,9 @@ def provable_entries(
     return proven
 
 
-def _is_sound(number: int, links: Links, named: Mapping[int, bytes], fragments: Mapping[int, Links]) -> bool:
+def _is_sound(
+    number: int, links: EntryLinks, named: Mapping[int, bytes], fragments: Mapping[int, EntryLinks]
+) -> bool:
     """Whether no link names another entry than the held one."""
     wanted = ((number - 1, links.backlink), (_lipmaa(number), links.skiplink))
     for target, link in wanted:

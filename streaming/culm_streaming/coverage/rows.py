@@ -69,7 +69,7 @@ class HeldPayloads(NamedTuple):
     numbers: Flat
 
 
-class ChunkRow(NamedTuple):
+class PayloadChunkRow(NamedTuple):
     """A received chunk of a payload, which has `total` chunks."""
 
     payload: bytes
@@ -95,7 +95,7 @@ Refused = tuple[bytes, bytes]
 class PayloadRows(PackedRows):
     """Input of one shard's first stage."""
 
-    chunks: list[ChunkRow] = field(default_factory=list)
+    chunks: list[PayloadChunkRow] = field(default_factory=list)
     wants: list[WantRow] = field(default_factory=list)
 
 

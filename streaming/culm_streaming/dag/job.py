@@ -28,7 +28,7 @@ from culm_streaming.dag.rows import ChunkRows, ReplicaRows
 from culm_streaming.dag.settings import DagLayout
 from culm_streaming.dag.shards import shards_step
 from culm_streaming.dag.state import CHUNKS, HEAD, PIECES, SHARDS_KNOWN
-from culm_streaming.dag.step import Remembered, step
+from culm_streaming.dag.step import CachedReplicas, step
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.stateful.shard_step import (
@@ -42,7 +42,7 @@ from culm_streaming.stateful.shard_step import (
     step_by_shard,
     with_full_topics,
 )
-from culm_topics.dag.verdict import agree_verdict
+from culm_topics.dag.validation_rules import agree_on_rules
 from culm_topics.kafka.clients import KafkaSettings
 
 _PACKED = "place int, stage int, rows binary"
@@ -69,7 +69,7 @@ def dag_query(session: SparkSession, kafka: KafkaSettings, settings: DagJobSetti
 
     Raises `RulesDiffer`, `RulesUnsupported`, `TopicMissing`, `KafkaFailure`.
     """
-    agree_verdict(kafka, settings.verdict)
+    agree_on_rules(kafka, settings.verdict)
     layout = settings.layout
 
     def packed(name: str, max_offsets: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
@@ -108,7 +108,7 @@ def _take_shards(shard: Shard, packed: list[Any], *, verdict: ValidationRules) -
     return (([PLACE], [blob]) for blob in passed_on)
 
 
-_REMEMBERED = Remembered()
+_REMEMBERED = CachedReplicas()
 """Cache of this worker: the state of the one place, as of the last micro-batch that this worker processed."""
 
 

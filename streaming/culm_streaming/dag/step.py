@@ -8,7 +8,7 @@ from culm_streaming.dag.state import NO_TOKEN, BatchLog
 from culm_streaming.stateful.job_state import JobState
 
 
-class Remembered:
+class CachedReplicas:
     """Cache of a process: the result as of a token, so that it need not read all batches again."""
 
     def __init__(self) -> None:
@@ -22,10 +22,10 @@ def step(
     rows: ReplicaRows,
     verdict: ValidationRules,
     layout: DagLayout,
-    remembered: Remembered | None = None,
+    remembered: CachedReplicas | None = None,
 ) -> list[Ready]:
     """Process a batch; returns the records to write, which never depend on the cache."""
-    remembered = remembered or Remembered()
+    remembered = remembered or CachedReplicas()
     log = BatchLog(store, verdict.digest, layout.batch_bytes)
     replicas = _replicas_as_of(log, verdict, remembered)
     # If anything fails from here on, the cached state belongs to no token.
@@ -37,7 +37,7 @@ def step(
     return rows.ready + records
 
 
-def _replicas_as_of(log: BatchLog, verdict: ValidationRules, remembered: Remembered) -> Replicas:
+def _replicas_as_of(log: BatchLog, verdict: ValidationRules, remembered: CachedReplicas) -> Replicas:
     """Return the state as of the log's end, starting from the cached state."""
     if remembered.replicas is not None and remembered.verdict == verdict.digest:
         behind = log.behind(remembered.token)

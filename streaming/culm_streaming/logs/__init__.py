@@ -7,11 +7,11 @@ Before the shuffle, stateless:
 
 After it, one shard at a time:
 - `step`: one micro-batch: rows and state in, rows and state out;
-- `verdicts`: logs that are simply continued, decided for all at once; the rules for other logs, by entry;
+- `validation`: logs that are simply continued, decided for all at once; the rules for other logs, by entry;
 - `fetching`: the first half of a fork's proof, read back.
 
 The state:
-- `book`: many logs in one blob, and the data that distinguishes a repeat from a fork; the columns of all logs
-  that a step touches, and the hashes that future skiplinks will name; `settings`: layout and limits;
+- `log_table`: many logs in one blob, and the data that distinguishes a repeat from a fork; the columns of all
+  logs that a step touches, and the hashes that future skiplinks will name; `settings`: layout and limits;
 - `early`: entries that arrived before their predecessors, and their limits.
 """

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from culm_streaming.errors import StateLayoutError
-from culm_streaming.logs.book import BLOCKS, EARLY, TOTALS, Book, decode_block
-from culm_streaming.logs.rows import FROM_STATE, HEAD, HEAD_SIZE, SIZE, Rows
+from culm_streaming.logs.log_table import BLOCKS, EARLY, TOTALS, LogTable, decode_block
+from culm_streaming.logs.rows import FROM_STATE, HEAD, HEAD_SIZE, SIZE, EntryRows
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.stateful.job_state import JobState
 
@@ -18,7 +18,7 @@ _WAITING_FORMAT = 2
 _WAITING = struct.Struct("<IQ")
 
 
-def encode_early(rows: Rows) -> bytes:
+def encode_early(rows: EntryRows) -> bytes:
     """Return the blob of one log's early arrivals."""
     heads = rows.heads.copy()
     heads["flags"] |= FROM_STATE
@@ -26,7 +26,7 @@ def encode_early(rows: Rows) -> bytes:
     return b"".join((_HEADER.pack(FORMAT, len(rows)), heads.tobytes(), sizes.tobytes(), *rows.values))
 
 
-def decode_early(blob: bytes) -> Rows:
+def decode_early(blob: bytes) -> EntryRows:
     """Return one log's early arrivals, flagged `FROM_STATE`."""
     form, count = _HEADER.unpack_from(blob)
     if form != FORMAT:
@@ -37,7 +37,7 @@ def decode_early(blob: bytes) -> Rows:
     sizes = np.frombuffer(blob, SIZE, count, offset)
     ends = np.cumsum(sizes, dtype=np.int64) + offset + sizes.nbytes
     values = [blob[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
-    return Rows(heads, values)
+    return EntryRows(heads, values)
 
 
 class EarlyTotals:
@@ -91,7 +91,7 @@ class EarlyTotals:
         self.size_bytes += size_bytes
         assert self.count >= 0 and self.size_bytes >= 0
 
-    def has_room(self, size_bytes: int) -> bool:
+    def has_capacity(self, size_bytes: int) -> bool:
         """Whether the shard may hold one more arrival of this size."""
         settings = self._settings
         return (
@@ -107,9 +107,9 @@ def _count_waiting_logs(store: JobState, settings: ChainSettings) -> int:
 
 def hold_back(
     store: JobState,
-    book: Book,
+    log_table: LogTable,
     waiting: Mapping[int, Sequence[int]],
-    rows: Rows,
+    rows: EntryRows,
     *,
     totals: EarlyTotals,
     settings: ChainSettings,
@@ -121,7 +121,7 @@ def hold_back(
     """
     changed: list[int] = []
     for owner, numbers in sorted(waiting.items()):
-        count, size = int(book.logs["early_count"][owner]), int(book.logs["early_bytes"][owner])
+        count, size = int(log_table.logs["early_count"][owner]), int(log_table.logs["early_bytes"][owner])
         stored_count = sum(1 for number in numbers if rows.heads["flags"][number] & FROM_STATE)
         if stored_count == len(numbers) == count:
             continue
@@ -139,7 +139,7 @@ def hold_back(
             if not is_held and (
                 len(kept) >= settings.max_early_per_log
                 or size + row_size > settings.max_early_bytes_per_log
-                or not totals.has_room(row_size)
+                or not totals.has_capacity(row_size)
             ):
                 refused.append(number)
                 continue
@@ -147,11 +147,13 @@ def hold_back(
             size += row_size
             totals.add(1, row_size)
         kept.sort()
-        totals.add_logs(bool(kept) - bool(book.logs["early_count"][owner]))
-        book.set_early(owner, len(kept), size)
-        key = bytes(book.logs["key"][owner].tobytes())
+        totals.add_logs(bool(kept) - bool(log_table.logs["early_count"][owner]))
+        log_table.set_early(owner, len(kept), size)
+        key = bytes(log_table.logs["key"][owner].tobytes())
         blob = (
-            encode_early(Rows(rows.heads[np.array(kept)], [rows.values[n] for n in kept])) if kept else None
+            encode_early(EntryRows(rows.heads[np.array(kept)], [rows.values[n] for n in kept]))
+            if kept
+            else None
         )
         store.save(EARLY, key, blob)
     return sorted(refused)

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.logs import book
-from culm_streaming.logs.book import VARIABLES
+from culm_streaming.logs import log_table
 from culm_streaming.logs.fetching import EntryFetcher
+from culm_streaming.logs.log_table import VARIABLES
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
@@ -69,7 +69,7 @@ def logs_query(session: SparkSession, kafka: KafkaSettings, settings: LogsSettin
 JOB = StreamingJob(
     logs_query,
     LogsSettings,
-    prepare=book.prepare,
+    prepare=log_table.prepare,
     waits=(
         "logs wait for earlier entries that did not come: a connector that holds them produces them again, "
         "and `culm logs repair` does so for one that is stopped"

@@ -48,7 +48,7 @@ _KNOWN_SCHEMAS = 4096
 _SCHEMA_SIZE = 16
 
 
-class PackedRows(NamedTuple):
+class PackedEntries(NamedTuple):
     """The rows of one shard from one batch of records: heads, value sizes and values, each concatenated."""
 
     shard: int
@@ -64,7 +64,7 @@ def place_of_log(log_key: bytes, settings: ChainSettings) -> tuple[int, int]:
 
 def pack_records(
     records: Sequence[Record], settings: ChainSettings, *, verify_signature: bool
-) -> Iterator[PackedRows]:
+) -> Iterator[PackedEntries]:
     """Check every record and pack it for its shard, as an entry or as a ready-made record of `rejected`."""
     shards = settings.shards
     heads: list[list[bytes]] = [[] for _ in range(shards)]
@@ -167,11 +167,11 @@ def _open(
         return error.with_traceback(None)
 
 
-def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[PackedRows]:
+def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[PackedEntries]:
     """Yield the rows packed so far, and empty the lists."""
     for shard, shard_heads in enumerate(heads):
         if shard_heads:
-            yield PackedRows(shard, *pack_rows(shard_heads, values[shard]))
+            yield PackedEntries(shard, *pack_rows(shard_heads, values[shard]))
             shard_heads.clear()
             values[shard].clear()
 

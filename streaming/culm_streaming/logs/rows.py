@@ -86,7 +86,7 @@ def split_source(source: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class EntryRows:
     """Rows in columns: `heads` is an array of `HEAD`, `values` has as many byte strings."""
 
     heads: Array
@@ -102,7 +102,7 @@ def pack_rows(heads: list[bytes], values: list[bytes]) -> tuple[bytes, bytes, by
     return b"".join(heads), sizes.tobytes(), b"".join(values)
 
 
-def unpack_rows(packed: list[tuple[bytes, bytes, bytes]]) -> Rows:
+def unpack_rows(packed: list[tuple[bytes, bytes, bytes]]) -> EntryRows:
     """Return the rows of packed records, in order."""
     heads = np.frombuffer(b"".join([record[0] for record in packed]), HEAD)
     values: list[bytes] = []
@@ -110,7 +110,7 @@ def unpack_rows(packed: list[tuple[bytes, bytes, bytes]]) -> Rows:
         ends = np.cumsum(np.frombuffer(sizes, SIZE), dtype=np.int64).tolist()
         values += [joined[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     assert len(heads) == len(values)
-    return Rows(heads, values)
+    return EntryRows(heads, values)
 
 
 def packed_hash(row_hash: Array) -> bytes:

@@ -1,7 +1,7 @@
 """One shard, one micro-batch: rows and state in, rows and state out. A plain function of its arguments.
 
 A log that is simply continued, however many entries it grows by, is checked in array operations over all logs
-at once; only a log with anything unusual (a gap, a fork, a wrong link) is passed to `verdicts` individually.
+at once; only a log with anything unusual (a gap, a fork, a wrong link) is passed to `validation` alone.
 Repeats are dropped before that. The same rows and the same state give the same bytes.
 """
 
@@ -14,8 +14,8 @@ from culm_models.bamboo import decode_entry, hash_bytes
 from culm_models.bamboo.hashes import PREFIX, YAMF
 from culm_models.errors import CulmError
 from culm_streaming.errors import BlockFullError, EarlyOverflowError, StateMissingError
-from culm_streaming.logs.book import EARLY, ENDED, TOTALS, Book
 from culm_streaming.logs.early import EarlyTotals, decode_early, hold_back
+from culm_streaming.logs.log_table import EARLY, ENDED, TOTALS, LogTable
 from culm_streaming.logs.rows import (
     END_OF_LOG,
     HAS_SKIPLINK,
@@ -23,13 +23,13 @@ from culm_streaming.logs.rows import (
     READY,
     YAMF_LOG,
     Array,
-    Rows,
+    EntryRows,
     packed_hash,
     split_source,
     yamf_digest,
 )
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge, simply_continued
+from culm_streaming.logs.validation import Candidate, LogState, RowResults, fork, judge, simply_continued
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.logs.records import LogRecord
@@ -57,7 +57,7 @@ class _Refused:
 
 
 def step(
-    store: JobState, rows: Rows, settings: ChainSettings, fetch_first: FetchFirst, *, now_ms: int = 0
+    store: JobState, rows: EntryRows, settings: ChainSettings, fetch_first: FetchFirst, *, now_ms: int = 0
 ) -> LogsOutput:
     """Validate `rows` of one shard, append to the logs in `store`, and return the records to write.
 
@@ -78,7 +78,7 @@ def step(
     return output
 
 
-def _without_ready(rows: Rows, output: LogsOutput) -> Rows:
+def _without_ready(rows: EntryRows, output: LogsOutput) -> EntryRows:
     """Add the ready-made records of `rejected` to `output`. Returns the other rows."""
     heads = rows.heads
     ready = (heads["flags"] & READY) != 0
@@ -91,12 +91,12 @@ def _without_ready(rows: Rows, output: LogsOutput) -> Rows:
             key = log_key(*split_log_key(key), YAMF)
         output.rejected.append((b"" if flags & KEYLESS else key, rows.values[row]))
     entries = np.flatnonzero(~ready)
-    return Rows(heads[entries], [rows.values[row] for row in entries.tolist()])
+    return EntryRows(heads[entries], [rows.values[row] for row in entries.tolist()])
 
 
 def _judge_rows(
     store: JobState,
-    rows: Rows,
+    rows: EntryRows,
     output: LogsOutput,
     *,
     settings: ChainSettings,
@@ -105,10 +105,10 @@ def _judge_rows(
 ) -> None:
     keys: list[bytes] = rows.heads["key"].tolist()
     block_of_key = dict(zip(keys, rows.heads["block"].tolist(), strict=True))
-    book = Book(store, block_of_key, max_logs_per_block=settings.max_logs_per_block)
-    rows, owners, waiting = _with_early(store, book, rows, keys)
+    log_table = LogTable(store, block_of_key, max_logs_per_block=settings.max_logs_per_block)
+    rows, owners, waiting = _with_early(store, log_table, rows, keys)
     order = np.lexsort((rows.heads["source"], rows.heads["seq_num"], owners))
-    owners, rows = owners[order], Rows(rows.heads[order], [rows.values[row] for row in order.tolist()])
+    owners, rows = owners[order], EntryRows(rows.heads[order], [rows.values[row] for row in order.tolist()])
     heads = rows.heads
 
     homeless = owners < 0
@@ -116,33 +116,38 @@ def _judge_rows(
         _Refused(row, BlockFullError("too many logs share this log's block of state"))
         for row in np.flatnonzero(homeless).tolist()
     ]
-    old = ~homeless & (heads["seq_num"] <= book.logs["height"][owners])
+    old = ~homeless & (heads["seq_num"] <= log_table.logs["height"][owners])
     refused += _forks(
-        book, owners, heads, np.flatnonzero(old), fetch_first=fetch_first, max_fetches=settings.max_fetches
+        log_table,
+        owners,
+        heads,
+        np.flatnonzero(old),
+        fetch_first=fetch_first,
+        max_fetches=settings.max_fetches,
     )
 
     above = _without_twins(owners, heads, np.flatnonzero(~homeless & ~old))
-    accepted = simply_continued(book, owners[above], heads[above])
+    accepted = simply_continued(log_table, owners[above], heads[above])
     for unusual in _runs(owners[above], ~accepted):
         places = above[unusual]
-        verdicts = _judge_log(book, int(owners[places[0]]), heads, places)
-        accepted[unusual] = np.isin(places, np.array(verdicts.accepted, np.int64))
-        waiting[int(owners[places[0]])] = verdicts.early
+        results = _judge_log(log_table, int(owners[places[0]]), heads, places)
+        accepted[unusual] = np.isin(places, np.array(results.accepted, np.int64))
+        waiting[int(owners[places[0]])] = results.early
         refused += [
             _Refused(
                 refusal.row,
                 refusal.error,
                 None if refusal.first is None else LogRecord.decode(rows.values[refusal.first]).entry,
             )
-            for refusal in verdicts.refused
+            for refusal in results.refused
         ]
     grown = above[accepted]
-    book.append(owners[grown], heads[grown])
+    log_table.append(owners[grown], heads[grown])
     refused += [
         _Refused(row, EarlyOverflowError(f"entry {heads['seq_num'][row]} came before its predecessors"))
-        for row in hold_back(store, book, waiting, rows, totals=totals, settings=settings)
+        for row in hold_back(store, log_table, waiting, rows, totals=totals, settings=settings)
     ]
-    book.save()
+    log_table.save()
 
     values = rows.values
     written = [values[row] for row in grown.tolist()]
@@ -159,17 +164,17 @@ def _judge_rows(
 
 
 def _with_early(
-    store: JobState, book: Book, rows: Rows, keys: list[bytes]
-) -> tuple[Rows, Array, dict[int, list[int]]]:
+    store: JobState, log_table: LogTable, rows: EntryRows, keys: list[bytes]
+) -> tuple[EntryRows, Array, dict[int, list[int]]]:
     """Return the rows and their logs' early arrivals, each row's owner, and logs with early arrivals."""
-    index = book.index
+    index = log_table.index
     owners = [index.get(key, -1) for key in keys]
     heads, values = [rows.heads], list(rows.values)
     waiting: dict[int, list[int]] = {}
     present = np.unique(np.array(owners, np.int64))
     present = present[present >= 0]
-    for owner in present[book.logs["early_count"][present] > 0].tolist():
-        blob = store.load(EARLY, book.logs["key"][owner].tobytes())
+    for owner in present[log_table.logs["early_count"][present] > 0].tolist():
+        blob = store.load(EARLY, log_table.logs["key"][owner].tobytes())
         if blob is None:
             raise StateMissingError("early arrivals of a log are missing")
         early = decode_early(blob)
@@ -177,7 +182,7 @@ def _with_early(
         values += early.values
         owners += [owner] * len(early)
         waiting[owner] = []
-    return Rows(np.concatenate(heads), values), np.array(owners, np.int64), waiting
+    return EntryRows(np.concatenate(heads), values), np.array(owners, np.int64), waiting
 
 
 def _without_twins(owners: Array, heads: Array, places: Array) -> Array:
@@ -201,14 +206,14 @@ def _runs(owners: Array, wanted: Array) -> list[Array]:
     return np.split(places, np.flatnonzero(np.diff(owners[places])) + 1) if len(places) else []
 
 
-def _judge_log(book: Book, owner: int, heads: Array, places: Array) -> Verdicts:
-    log = book.logs[owner]
+def _judge_log(log_table: LogTable, owner: int, heads: Array, places: Array) -> RowResults:
+    log = log_table.logs[owner]
     state = LogState(
         height=int(log["height"]),
         hash=packed_hash(log["hash"]),
         schema=log["schema"].tobytes(),
         ended=bool(log["flags"] & ENDED),
-        hashes={int(link["seq_num"]): packed_hash(link["hash"]) for link in book.skiplinks_of(owner)},
+        hashes={int(link["seq_num"]): packed_hash(link["hash"]) for link in log_table.skiplinks_of(owner)},
         is_yamf=bool(heads["flags"][places[0]] & YAMF_LOG),
     )
     return judge(state, [_candidate(row, heads[row]) for row in places.tolist()])
@@ -228,12 +233,12 @@ def _candidate(row: int, head: Array) -> Candidate:
 
 
 def _forks(
-    book: Book, owners: Array, heads: Array, old: Array, *, fetch_first: FetchFirst, max_fetches: int
+    log_table: LogTable, owners: Array, heads: Array, old: Array, *, fetch_first: FetchFirst, max_fetches: int
 ) -> list[_Refused]:
     """Return refusals for rows whose sequence number was taken by another entry before."""
     if not len(old):
         return []
-    recorded = book.recorded(owners[old], heads["seq_num"][old])
+    recorded = log_table.recorded(owners[old], heads["seq_num"][old])
     forked = recorded["prefix"] != heads["hash"][old][:, 0]
     refusals: list[_Refused] = []
     seen: set[bytes] = set()

@@ -24,7 +24,7 @@ from culm_streaming.sds.output_records import (
     out_value,
     rejected,
 )
-from culm_streaming.sds.owners import Owners
+from culm_streaming.sds.owners import IdOwners
 from culm_streaming.sds.record import (
     NO_TOKEN,
     Cache,
@@ -37,7 +37,7 @@ from culm_streaming.sds.record import (
     segments,
 )
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.sds.state import StateKind, name_of
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.keys import AckKey
 from culm_topics.sds.records import Details, SdsChannelRecord, SdsMessageRecord
@@ -78,7 +78,7 @@ class OpenChannel:
         """Whether to write it: a new channel is written only after valid input."""
         self._state = state
         self._settings = settings
-        self.owners = Owners(state, channel_id, record, settings)
+        self.owners = IdOwners(state, channel_id, record, settings)
         self._acks = ChangedAcks(state, channel_id, settings)
         self._tokens: dict[bytes, None] | None = None
         self._is_anew = False
@@ -96,7 +96,7 @@ class OpenChannel:
     def is_done(self, token: bytes) -> bool:
         """Whether this command was done already; it counts as done from now on."""
         if self._tokens is None:
-            blob = self._state.load(Kind.TOKENS, name_of(self.key))
+            blob = self._state.load(StateKind.TOKENS, name_of(self.key))
             self._tokens = dict.fromkeys([] if blob is None else cbor2.loads(blob))
         if token in self._tokens:
             return True
@@ -116,7 +116,7 @@ class OpenChannel:
             self.report(HostingEvent("left", participant_id), now_ms, None)
             self.left(participant_id)
         for message_id in self.record.held:
-            self._state.save(Kind.HELD, name_of(self.key, message_id), None)
+            self._state.save(StateKind.HELD, name_of(self.key, message_id), None)
         self.record.held.clear()
         self.record.profile, self.record.settings = profile, {}
         self.record.are_settings_final = False
@@ -202,7 +202,7 @@ class OpenChannel:
         record.advance(former_mark, written, self._settings.lineage, is_anew=is_anew)
         save_record(self._state, self.channel_id, record)
         if self._tokens is not None:
-            self._state.save(Kind.TOKENS, name_of(self.key), cbor2.dumps(list(self._tokens)))
+            self._state.save(StateKind.TOKENS, name_of(self.key), cbor2.dumps(list(self._tokens)))
         cache.put(self.key, Copy.of(record.token, channel))
         records.append(OutputRecord(Topic.ACKS, AckKey(self.channel_id).encode(), self._summary().encode()))
         return records
@@ -267,21 +267,21 @@ class OpenChannel:
             return
         held_ids.append(message_id)
         self._state.save(
-            Kind.HELD, name_of(self.key, message_id), cbor2.dumps((incoming.wire, incoming.hint))
+            StateKind.HELD, name_of(self.key, message_id), cbor2.dumps((incoming.wire, incoming.hint))
         )
         if len(held_ids) > _MAX_HELD:
-            self._state.save(Kind.HELD, name_of(self.key, held_ids.pop(0)), None)
+            self._state.save(StateKind.HELD, name_of(self.key, held_ids.pop(0)), None)
 
     def _store(self, event: Received, incoming: Input | None) -> None:
         """Store a message with content, with its bytes, when it has been received for the first time."""
         wire, hint = (None, None) if incoming is None else (incoming.wire, incoming.hint)
         if event.message_id in self.record.held:
             name = name_of(self.key, event.message_id)
-            blob = self._state.load(Kind.HELD, name)
+            blob = self._state.load(StateKind.HELD, name)
             if blob is None:
                 raise StateMissingError("a message that a channel's record names as held is missing")
             wire, hint = cbor2.loads(blob)
-            self._state.save(Kind.HELD, name, None)
+            self._state.save(StateKind.HELD, name, None)
             self.record.held.remove(event.message_id)
         if wire is not None:
             self._put_message(event.message_id, event.sender_id, event.lamport_timestamp or 0, wire, hint)

@@ -16,7 +16,7 @@ from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StreamingError
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind
+from culm_streaming.sds.state import StateKind
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import Details
 
@@ -118,10 +118,10 @@ def charge_filter(state: JobState, profile: Profile, wanted: SdsSettings, settin
         raise FilterSizeError(f"a filter of {size} bytes where {settings.filter_bytes} are possible")
     if size <= SdsSettings.for_profile(profile).filter_bytes(profile):
         return
-    blob = state.load(Kind.FILTER_BYTES, _SHARD)
+    blob = state.load(StateKind.FILTER_BYTES, _SHARD)
     total = size + (0 if blob is None else cbor2.loads(blob))
     if total > settings.shard_filter_bytes:
         raise FilterBudgetError(
             f"a filter of {size} bytes: the large ones of this shard have {settings.shard_filter_bytes} bytes"
         )
-    state.save(Kind.FILTER_BYTES, _SHARD, cbor2.dumps(total))
+    state.save(StateKind.FILTER_BYTES, _SHARD, cbor2.dumps(total))

@@ -21,7 +21,7 @@ from culm_streaming.kafka_io.topics import kafka_source
 from culm_streaming.sds.output_records import OutputRecord, Topic
 from culm_streaming.sds.record import Cache
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind
+from culm_streaming.sds.state import StateKind
 from culm_streaming.sds.step import TOPICS, Row, SdsOutput, Source, fire_in_pieces, in_order, step_in_pieces
 from culm_streaming.stateful.shard_step import (
     Piece,
@@ -76,7 +76,7 @@ def sds_query(session: SparkSession, kafka: KafkaSettings, settings: SdsJobSetti
         "value",
     )
     step = ShardStep(
-        (Kind.SHARD,),
+        (StateKind.SHARD,),
         take=partial(_take, settings=channels, prefix=kafka.prefix),
         fire=partial(_fire, settings=channels),
     )

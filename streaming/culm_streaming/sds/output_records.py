@@ -27,7 +27,7 @@ from culm_models.sds.events import (
 )
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.sds.state import StateKind, name_of
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.records import rejection
 from culm_topics.sds.keys import AckKey
@@ -201,8 +201,8 @@ class ChangedAcks:
         if hosted is not None:
             for number in range(hosted.gone, -(-hosted.finished // _CHUNK)):
                 ids |= dict.fromkeys(self._chunk(participant_id, number))
-                self._state.save(Kind.FINISHED, name_of(self._channel, participant_id, number), None)
-        self._state.save(Kind.HOSTED, name, None)
+                self._state.save(StateKind.FINISHED, name_of(self._channel, participant_id, number), None)
+        self._state.save(StateKind.HOSTED, name, None)
         for message_id in ids:
             yield self._row(participant_id, message_id, None)
         yield self._row(participant_id, None, None)
@@ -262,7 +262,7 @@ class ChangedAcks:
             yield from self._finish(participant_id, hosted, finished)
         if finished or joined_ms is not None:
             blob = cbor2.dumps((hosted.joined_ms, hosted.finished, hosted.gone))
-            self._state.save(Kind.HOSTED, name_of(self._channel, participant_id), blob)
+            self._state.save(StateKind.HOSTED, name_of(self._channel, participant_id), blob)
         unacknowledged, possibly = channel.outgoing_counts(participant_id)
         row = SdsParticipantRecord(hosted.joined_ms, unacknowledged, possibly)
         yield self._row(participant_id, None, row.encode())
@@ -274,21 +274,21 @@ class ChangedAcks:
             added, finished = finished[: _CHUNK - inside], finished[_CHUNK - inside :]
             chunk = (self._chunk(participant_id, number) if inside else []) + added
             self._state.save(
-                Kind.FINISHED, name_of(self._channel, participant_id, number), cbor2.dumps(chunk)
+                StateKind.FINISHED, name_of(self._channel, participant_id, number), cbor2.dumps(chunk)
             )
             hosted.finished += len(added)
         while hosted.finished - (hosted.gone + 1) * _CHUNK >= self._settings.finished:
             for message_id in self._chunk(participant_id, hosted.gone):
                 yield self._row(participant_id, message_id, None)
-            self._state.save(Kind.FINISHED, name_of(self._channel, participant_id, hosted.gone), None)
+            self._state.save(StateKind.FINISHED, name_of(self._channel, participant_id, hosted.gone), None)
             hosted.gone += 1
 
     def _load(self, participant_id: str) -> _Hosted | None:
-        blob = self._state.load(Kind.HOSTED, name_of(self._channel, participant_id))
+        blob = self._state.load(StateKind.HOSTED, name_of(self._channel, participant_id))
         return None if blob is None else _Hosted(*cbor2.loads(blob))
 
     def _chunk(self, participant_id: str, number: int) -> list[str]:
-        blob = self._state.load(Kind.FINISHED, name_of(self._channel, participant_id, number))
+        blob = self._state.load(StateKind.FINISHED, name_of(self._channel, participant_id, number))
         return [] if blob is None else list(cbor2.loads(blob))
 
     def _row(self, participant_id: str, message_id: str | None, value: bytes | None) -> OutputRecord:

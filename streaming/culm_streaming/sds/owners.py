@@ -17,7 +17,7 @@ from culm_streaming.errors import StreamingError
 from culm_streaming.sds.output_records import OutputRecord, Topic
 from culm_streaming.sds.record import ChannelRecord
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.sds.state import StateKind, name_of
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.keys import owner_key
 from culm_topics.sds.records import OwnedRole, SdsOwnerRecord
@@ -44,7 +44,7 @@ class OwnedTooManyError(StreamingError):
     code: ClassVar[str] = "sds.participant.too_many"
 
 
-class OwnedSenderError(StreamingError):
+class ForeignSenderError(StreamingError):
     """A new message has a sender id of another key; repeats of that key's messages are allowed."""
 
     code: ClassVar[str] = "sds.sender.owned"
@@ -58,7 +58,7 @@ class Owned(NamedTuple):
     time_ms: int
 
 
-class Owners:
+class IdOwners:
     """The owned ids of one channel during one batch; `flush` writes changes."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Owners:
 
     def admit(
         self, sender_id: str, peer_id: bytes, now_ms: int, *, is_new: bool, binds: bool
-    ) -> OwnedSenderError | OwnedTooManyError | None:
+    ) -> ForeignSenderError | OwnedTooManyError | None:
         """Return the reason why a key may not send as a full participant under a sender id, or None.
 
         `is_new`: the message is not known; the id then belongs to the key, if the channel `binds` ids.
@@ -132,13 +132,13 @@ class Owners:
         if owned is not None:
             if owned.peer_id == peer_id:
                 return None
-            return OwnedSenderError(f"the sender id {sender_id[:100]!r} belongs to another key")
+            return ForeignSenderError(f"the sender id {sender_id[:100]!r} belongs to another key")
         if not binds or not is_new:
             return None
         if _PEER_ID.fullmatch(sender_id):
             if sender_id == peer_id.hex():
                 return None
-            return OwnedSenderError("the sender id is the peer id of another key")
+            return ForeignSenderError("the sender id is the peer id of another key")
         try:
             self._count(peer_id)
         except OwnedTooManyError as error:
@@ -149,11 +149,11 @@ class Owners:
     def flush(self) -> Iterator[OutputRecord]:
         """Write changes, and yield the rows of `sds.owners`."""
         for key, count in self._counts.items():
-            self._state.save(Kind.KEY_IDS, name_of(self._channel_id, key), cbor2.dumps(count))
+            self._state.save(StateKind.KEY_IDS, name_of(self._channel_id, key), cbor2.dumps(count))
         for participant_id in self._changed:
             owned = self._found[participant_id]
             assert owned is not None, "an id is owned for good"
-            self._state.save(Kind.OWNER, name_of(self._channel_id, participant_id), cbor2.dumps(owned))
+            self._state.save(StateKind.OWNER, name_of(self._channel_id, participant_id), cbor2.dumps(owned))
             row = SdsOwnerRecord(owned.role, self._record.profile, owned.peer_id, owned.time_ms)
             yield OutputRecord(Topic.OWNERS, owner_key(self._channel_id, participant_id), row.encode())
         self._changed.clear()
@@ -161,7 +161,7 @@ class Owners:
 
     def _find(self, participant_id: str) -> Owned | None:
         if participant_id not in self._found:
-            blob = self._state.load(Kind.OWNER, name_of(self._channel_id, participant_id))
+            blob = self._state.load(StateKind.OWNER, name_of(self._channel_id, participant_id))
             self._found[participant_id] = None if blob is None else Owned(*cbor2.loads(blob))
         return self._found[participant_id]
 
@@ -175,7 +175,7 @@ class Owners:
         """Count one more id of this key. Raises `OwnedTooManyError`."""
         count = self._counts.get(peer_id)
         if count is None:
-            blob = self._state.load(Kind.KEY_IDS, name_of(self._channel_id, peer_id))
+            blob = self._state.load(StateKind.KEY_IDS, name_of(self._channel_id, peer_id))
             count = 0 if blob is None else cbor2.loads(blob)
         if count >= self._settings.ids_per_key:
             raise OwnedTooManyError(f"a key may have {self._settings.ids_per_key} ids in a channel")

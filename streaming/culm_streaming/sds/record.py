@@ -24,7 +24,7 @@ from culm_models.sds.channel import Channel
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StateLayoutError, StateMissingError
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.sds.state import StateKind, name_of
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import Details
 
@@ -33,7 +33,7 @@ Segment = tuple[int, bytes, bool]
 
 
 @dataclass(slots=True)
-class Journal:
+class StoredJournal:
     """The location of a channel's journal. `ends` has the mark after each chunk."""
 
     ends: list[int] = field(default_factory=list)
@@ -48,14 +48,19 @@ class Journal:
         return [self.ends, self.tail, self.mark, self.size_bytes, self.new_bytes]
 
     @staticmethod
-    def unpack(items: list[object]) -> "Journal":
+    def unpack(items: list[object]) -> "StoredJournal":
         """Return the journal from the result of `pack`."""
         ends, tail, mark, size_bytes, new_bytes = items
-        return Journal(ends, [(*segment,) for segment in tail], mark, size_bytes, new_bytes)  # type: ignore[attr-defined, arg-type]
+        return StoredJournal(ends, [(*segment,) for segment in tail], mark, size_bytes, new_bytes)  # type: ignore[attr-defined, arg-type]
 
 
 def append_segment(
-    state: JobState, channel: bytes, journal: Journal, mark: int, data: bytes, settings: ChannelsSettings
+    state: JobState,
+    channel: bytes,
+    journal: StoredJournal,
+    mark: int,
+    data: bytes,
+    settings: ChannelsSettings,
 ) -> None:
     """Add the bytes written since the journal's mark; the caller saves the record."""
     journal.tail.append((mark, data, False))
@@ -65,13 +70,18 @@ def append_segment(
         _flush(state, channel, journal, settings)
 
 
-def is_to_compact(journal: Journal, settings: ChannelsSettings) -> bool:
+def is_to_compact(journal: StoredJournal, settings: ChannelsSettings) -> bool:
     """Whether the journal has grown so much that it should be rewritten."""
     return journal.size_bytes > 2 * journal.new_bytes + settings.compact_bytes
 
 
 def replace_journal(
-    state: JobState, channel: bytes, journal: Journal, mark: int, whole: bytes, settings: ChannelsSettings
+    state: JobState,
+    channel: bytes,
+    journal: StoredJournal,
+    mark: int,
+    whole: bytes,
+    settings: ChannelsSettings,
 ) -> None:
     """Rewrite the journal; the previous one is removed."""
     former = len(journal.ends)
@@ -86,10 +96,10 @@ def replace_journal(
             _save(state, channel, number, [(mark, piece, number + 1 < len(pieces))])
             journal.ends.append(mark)
     for number in range(len(journal.ends), former):
-        state.save(Kind.JOURNAL, name_of(channel, number), None)
+        state.save(StateKind.JOURNAL, name_of(channel, number), None)
 
 
-def segments(state: JobState, channel: bytes, journal: Journal, since: int) -> Iterator[bytes]:
+def segments(state: JobState, channel: bytes, journal: StoredJournal, since: int) -> Iterator[bytes]:
     """Yield the writes after an earlier mark of the journal, or all of them (-1), in order."""
     parts: list[bytes] = []
     for mark, data, goes_on in _stored(state, channel, journal, since):
@@ -100,14 +110,14 @@ def segments(state: JobState, channel: bytes, journal: Journal, since: int) -> I
                 parts = []
 
 
-def _stored(state: JobState, channel: bytes, journal: Journal, since: int) -> Iterator[Segment]:
+def _stored(state: JobState, channel: bytes, journal: StoredJournal, since: int) -> Iterator[Segment]:
     for number, end in enumerate(journal.ends):
         if end > since:
             yield from _load(state, channel, number)
     yield from journal.tail
 
 
-def _flush(state: JobState, channel: bytes, journal: Journal, settings: ChannelsSettings) -> None:
+def _flush(state: JobState, channel: bytes, journal: StoredJournal, settings: ChannelsSettings) -> None:
     number = len(journal.ends) - 1
     chunk = _load(state, channel, number) if journal.ends else []
     if not chunk or sum(len(segment[1]) for segment in chunk) >= settings.chunk_bytes:
@@ -120,14 +130,14 @@ def _flush(state: JobState, channel: bytes, journal: Journal, settings: Channels
 
 
 def _load(state: JobState, channel: bytes, number: int) -> list[Segment]:
-    blob = state.load(Kind.JOURNAL, name_of(channel, number))
+    blob = state.load(StateKind.JOURNAL, name_of(channel, number))
     if blob is None:
         raise StateMissingError(f"chunk {number} of a channel's journal is missing")
     return [(mark, data, goes_on) for mark, data, goes_on in cbor2.loads(blob)]
 
 
 def _save(state: JobState, channel: bytes, number: int, chunk: list[Segment]) -> None:
-    state.save(Kind.JOURNAL, name_of(channel, number), cbor2.dumps(chunk))
+    state.save(StateKind.JOURNAL, name_of(channel, number), cbor2.dumps(chunk))
 
 
 _FORMAT = 2
@@ -159,7 +169,7 @@ class ChannelRecord:
     held: list[str] = field(default_factory=list)
     token: bytes = NO_TOKEN
     lineage: list[tuple[bytes, int]] = field(default_factory=list)
-    journal: Journal = field(default_factory=Journal)
+    journal: StoredJournal = field(default_factory=StoredJournal)
     head: bytes = b""
     owned: int = 0
 
@@ -209,7 +219,7 @@ class ChannelRecord:
             held_ids,
             token,
             pairs,
-            Journal.unpack(journal),
+            StoredJournal.unpack(journal),
             head,
             owned,
         )
@@ -230,13 +240,13 @@ class ChannelRecord:
 
 def load_record(state: JobState, channel_id: str) -> ChannelRecord | None:
     """Return a channel's record; None if the channel is not in state."""
-    blob = state.load(Kind.CHANNEL, name_of(channel_id))
+    blob = state.load(StateKind.CHANNEL, name_of(channel_id))
     return None if blob is None else ChannelRecord.unpack(blob)
 
 
 def save_record(state: JobState, channel_id: str, record: ChannelRecord) -> None:
     """Write a channel's record."""
-    state.save(Kind.CHANNEL, name_of(channel_id), record.pack())
+    state.save(StateKind.CHANNEL, name_of(channel_id), record.pack())
 
 
 _BASE_WEIGHT = 2

@@ -28,7 +28,7 @@ def _kind(number: int) -> Variable[bytes]:
     return Variable("blobs", "name binary", prefix=bytes([number]))
 
 
-class Kind:
+class StateKind:
     """Kinds of blobs, with the parts of their names (`name_of`).
 
     Blobs of channels, of participants and of their owners share values under the numbers of their buckets
@@ -73,7 +73,7 @@ def _part(part: bytes | str | int) -> bytes:
     return len(raw).to_bytes(2, "big") + raw
 
 
-_BUCKETED: Final = (Kind.CHANNEL, Kind.HOSTED, Kind.OWNER, Kind.KEY_IDS)
+_BUCKETED: Final = (StateKind.CHANNEL, StateKind.HOSTED, StateKind.OWNER, StateKind.KEY_IDS)
 _MEAN: Final = 8
 _HASH_SEED: Final = 1
 """Different from the seed of `shard_of`: the names of one shard share its hashes."""
@@ -149,7 +149,7 @@ class _Buckets:
         self._changed.clear()
         if self._sizes is not None and self._sizes != (self._names, self._count):
             self._sizes = self._names, self._count
-            self._state.save(Kind.BUCKETS, name_of(self._kind.prefix[0]), cbor2.dumps(self._sizes))
+            self._state.save(StateKind.BUCKETS, name_of(self._kind.prefix[0]), cbor2.dumps(self._sizes))
 
     def _make_room(self) -> None:
         if self._loaded_bytes > _MAX_HELD_BYTES:
@@ -159,7 +159,7 @@ class _Buckets:
 
     def _measure(self) -> None:
         if self._sizes is None:
-            blob = self._state.load(Kind.BUCKETS, name_of(self._kind.prefix[0]))
+            blob = self._state.load(StateKind.BUCKETS, name_of(self._kind.prefix[0]))
             self._names, self._count = (0, 1) if blob is None else cbor2.loads(blob)
             self._sizes = self._names, self._count
 
@@ -216,7 +216,7 @@ class DueCalendar:
     @staticmethod
     def load(state: JobState, settings: ChannelsSettings) -> "DueCalendar":
         """Load the shard's calendar. Raises `StateLayoutError` if it was made with another layout."""
-        blob = state.load(Kind.SHARD, _SHARD)
+        blob = state.load(StateKind.SHARD, _SHARD)
         if blob is None:
             return DueCalendar(settings)
         form, shards, wake_ms, times_ms, timer_ms, looked_ms, lag = cbor2.loads(blob)
@@ -271,7 +271,7 @@ class DueCalendar:
         """Write the calendar. Returns the time for the timer, always after the batch's time."""
         for time_ms in sorted({*self._added, *self._left}):
             channels = self._load(state, time_ms) + self._added.get(time_ms, [])
-            state.save(Kind.WAKES, name_of(time_ms), cbor2.dumps(channels) if channels else None)
+            state.save(StateKind.WAKES, name_of(time_ms), cbor2.dumps(channels) if channels else None)
         self._added, self._left = {}, {}
         first_ms = self.times_ms[0] if self.times_ms else None
         if first_ms is not None:
@@ -291,12 +291,12 @@ class DueCalendar:
             )
         )
         if blob != self._loaded:
-            state.save(Kind.SHARD, _SHARD, blob)
+            state.save(StateKind.SHARD, _SHARD, blob)
             self._loaded = blob
         return self.timer_ms
 
     def _load(self, state: JobState, time_ms: int) -> list[bytes]:
         if time_ms in self._left:
             return self._left[time_ms] or []
-        blob = state.load(Kind.WAKES, name_of(time_ms))
+        blob = state.load(StateKind.WAKES, name_of(time_ms))
         return [] if blob is None else list(cbor2.loads(blob))

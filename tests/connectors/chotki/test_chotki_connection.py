@@ -26,7 +26,7 @@ from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.rdx import parse_text, write_vector
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
-from culm_topics.chotki.records import BlockVectorRecord, Bringer, EpochRecord, FieldRecord, PacketRecord
+from culm_topics.chotki.records import BlockVectorRecord, EpochRecord, FieldRecord, PacketRecord, RecordOrigin
 from culm_topics.readers.batch import Batch
 from tests.models.chotki.wire import letters, split
 from tests.support.chotki.edge import EDGE, edge_shared
@@ -55,7 +55,7 @@ def read(tail: PacketTail, packets: Iterable[RelayedPacket]) -> None:
     messages, end = [], 0
     for packet in packets:
         value = PacketRecord(
-            Bringer(packet.session[0], 0, packet.session[1]), packet.after, packet.packet
+            RecordOrigin(packet.session[0], 0, packet.session[1]), packet.after, packet.packet
         ).encode()
         position = (partial(int, packet.partition), partial(int, packet.offset))
         messages.append(

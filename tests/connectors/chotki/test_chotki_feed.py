@@ -33,11 +33,11 @@ from culm_models.chotki.sync.diff import DiffRequest
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import (
     BlockVectorRecord,
-    Bringer,
     EpochRecord,
     FieldRecord,
     HoldingRecord,
     PacketRecord,
+    RecordOrigin,
     SessionRecord,
     source_key,
 )
@@ -145,7 +145,7 @@ def to_tail(shared: EdgeShared, packets: list[bytes], session: int) -> None:
     first = shared.tail.positions.get(0, 0)
     messages = []
     for offset, packet in enumerate(packets, first):
-        value = PacketRecord(Bringer(EDGE, 0xB, session), 0, packet).encode()
+        value = PacketRecord(RecordOrigin(EDGE, 0xB, session), 0, packet).encode()
         messages.append(
             SimpleNamespace(
                 value=partial(bytes, value), partition=partial(int, 0), offset=partial(int, offset)

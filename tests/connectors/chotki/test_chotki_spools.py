@@ -37,7 +37,7 @@ from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.packets.parcels import block_vector, write_end, write_parcel
 from culm_models.chotki.rdx import parse_text, stamp, write_vector
 from culm_models.chotki.tlv import record
-from culm_topics.chotki.records import Bringer, EpochRecord, FieldRecord, PacketRecord
+from culm_topics.chotki.records import EpochRecord, FieldRecord, PacketRecord, RecordOrigin
 from culm_topics.readers.batch import Batch
 from tests.support.chotki.edge import ORIGIN, Acknowledging, edge_shared
 from tests.support.process.waiting import while_working
@@ -194,7 +194,7 @@ def read(tail: PacketTail, start: int, end: int) -> None:
     messages = []
     for number in range(start, end):
         data = write_live("C", Id.make(0xB, number + 1), Id(0, 0), record("T", b"0", bytes(SIZE)))
-        value = PacketRecord(Bringer(EDGE, 0xA, number), number, data).encode()
+        value = PacketRecord(RecordOrigin(EDGE, 0xA, number), number, data).encode()
         places = partial(int, number % 2), partial(int, number // 2)
         messages.append(SimpleNamespace(value=partial(bytes, value), partition=places[0], offset=places[1]))
     ends = {("chotki.packets", 0): (end + 1) // 2, ("chotki.packets", 1): end // 2}

@@ -21,7 +21,7 @@ from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.kafka import OffsetLost, TopicReaders, ask_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_models.chotki.log0 import common_store
-from culm_streaming.chotki.output_records import OutputRecord, Stage
+from culm_streaming.chotki.output_records import OutputStage, StagedRecord
 from culm_streaming.chotki.rows import InputTopic
 from culm_topics.chotki.records import EpochRecord, epoch_key, field_records, large_fields
 from culm_topics.kafka.clients import admin
@@ -69,7 +69,7 @@ def write_epoch(topic: FedTopic, epoch: int, *fields: tuple[int, int, bytes], ma
     return end
 
 
-def job_epochs(seed: int, batches: list[dict[int, int]]) -> tuple[list[list[OutputRecord]], dict[int, Any]]:
+def job_epochs(seed: int, batches: list[dict[int, int]]) -> tuple[list[list[StagedRecord]], dict[int, Any]]:
     """What the job writes, epoch by epoch, and what is to be held at each of them."""
     chotki = ChotkiTopics()
     story(chotki, seed)
@@ -355,9 +355,11 @@ async def test_what_the_job_wrote_is_followed_on_a_real_broker(
     kafka = topics(kafka_bootstrap, topic_prefix, partitions=3)
     written, expected = job_epochs(5, [{0: 9, 1: 4, 2: 3}, {0: 2, 1: 3, 2: 9}])
 
-    def produce(records: list[OutputRecord]) -> None:
+    def produce(records: list[StagedRecord]) -> None:
         state = [
-            record for record in records if record.partition is not None and record.stage is not Stage.TOLD
+            record
+            for record in records
+            if record.partition is not None and record.stage is not OutputStage.TOLD
         ]
         write_records(
             kafka, "chotki.state", [(record.partition or 0, record.key, record.value) for record in state]

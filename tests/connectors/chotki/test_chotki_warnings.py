@@ -28,13 +28,13 @@ from culm_models.chotki.packets.live import write_live
 from culm_models.chotki.rdx import parse_text, write_vector
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
-from culm_topics.chotki.records import Bringer, EpochRecord, PacketRecord, SessionRecord
+from culm_topics.chotki.records import EpochRecord, PacketRecord, RecordOrigin, SessionRecord
 from culm_topics.readers.batch import Batch
 from culm_topics.records import RejectedRecord
 from tests.support.chotki.edge import Acknowledging, edge_shared
 from tests.support.process.waiting import until, while_working
 
-NORTH, SOUTH = (Bringer(name.ljust(32, b"."), 0xA, 1) for name in (b"north", b"south"))
+NORTH, SOUTH = (RecordOrigin(name.ljust(32, b"."), 0xA, 1) for name in (b"north", b"south"))
 
 
 @dataclass
@@ -76,7 +76,9 @@ def known(*seqs: int, max_ids: int = 1_000, merged: Merged | None = None) -> Pac
         (5, "other", NORTH, PacketArrival.REUSED),
     ],
 )
-def test_what_a_packet_is_that_comes(seq: int, text: str, bringer: Bringer, expected: PacketArrival) -> None:
+def test_what_a_packet_is_that_comes(
+    seq: int, text: str, bringer: RecordOrigin, expected: PacketArrival
+) -> None:
     assert known(5, 6).arrives(0xB, pro(seq), packet(seq, text), bringer) is expected
 
 
@@ -184,7 +186,7 @@ class Edge:
         await until(lambda: any(connection.session.peer for connection in self.driver.connections.values()))
         return next(iter(self.driver.connections.values())), far
 
-    def read(self, *packets: bytes, bringer: Bringer = SOUTH) -> None:
+    def read(self, *packets: bytes, bringer: RecordOrigin = SOUTH) -> None:
         """These packets were read from the topic."""
         values = [PacketRecord(bringer, 0, packet).encode() for packet in packets]
         messages = [
@@ -241,7 +243,7 @@ def writing(driver: ChotkiDriver, shared: EdgeShared) -> Iterator[None]:
     ],
 )
 async def test_a_packet_that_was_there_is_told_of(
-    edge: Edge, seq: int, text: str, bringer: Bringer, code: str, is_produced: bool
+    edge: Edge, seq: int, text: str, bringer: RecordOrigin, code: str, is_produced: bool
 ) -> None:
     edge.read(packet(5), bringer=bringer)
     _, far = await edge.meet(Replica(0xA))

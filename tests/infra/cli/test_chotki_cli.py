@@ -16,10 +16,10 @@ from culm_models.chotki.rdx.first import write_first
 from culm_models.chotki.sync.progress import Progress
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import (
-    Bringer,
     HoldingRecord,
     OpenSyncItem,
     PacketRecord,
+    RecordOrigin,
     SessionRecord,
     SourceRecord,
     session_key,
@@ -218,7 +218,7 @@ def test_values_that_a_go_replica_would_refuse_are_listed(shell: Shell) -> None:
     class_id, one, two = (Id.make(0xA, seq) for seq in (1, 2, 3))
     packets = [write_live("C", class_id, Id(0, 0), entries)]
     packets += [write_live("O", id, class_id, mail) for id in (one, two)]
-    values = [PacketRecord(Bringer(bytes(32), 0, 0), 0, packet).encode() for packet in packets]
+    values = [PacketRecord(RecordOrigin(bytes(32), 0, 0), 0, packet).encode() for packet in packets]
     produce(shell.settings, "chotki.packets", [(source_key(0xA), value) for value in values])
     shell.job.run()
     (found,) = shell.lines("status")

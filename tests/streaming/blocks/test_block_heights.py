@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from culm_models.lifts import ADD128
 from culm_streaming.blocks.packing import in_pieces, marks_of, pack_log_records, pack_receipts
-from culm_streaming.blocks.rows import ROW, Rows, Source
+from culm_streaming.blocks.rows import ROW, HeightRows, HeightSource
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_streaming.blocks.state import CHUNKS, SHARD, SUMMARIES
 from culm_streaming.blocks.step import step
@@ -72,7 +72,7 @@ def test_a_replay_changes_nothing_and_writes_progress_alone(records: list[Told],
     before = {shard: (store.of(SUMMARIES), store.of(CHUNKS)) for shard, store in world.stores.items()}
     again = world.take_logs([one.record() for one in records])
     assert before == {shard: (store.of(SUMMARIES), store.of(CHUNKS)) for shard, store in world.stores.items()}
-    assert all(len(output.records[Source.LOGS]) == 1 for output in again)
+    assert all(len(output.records[HeightSource.LOGS]) == 1 for output in again)
     expect(world, records)
 
 
@@ -131,7 +131,7 @@ def test_a_long_block_goes_into_chunks_and_growing_a_little_rewrites_its_summary
     one = replace(records[17], seq_num=2, offset=5_000)
     world.stores[0].saves = 0
     (output,) = world.take_logs([one.record()])
-    assert len(output.records[Source.LOGS]) == 2  # summary and progress
+    assert len(output.records[HeightSource.LOGS]) == 2  # summary and progress
     assert world.stores[0].saves == 2
     expect(world, [*records, one], lifts=(ADD128,))
 
@@ -146,8 +146,11 @@ def test_only_touched_blocks_are_loaded_and_written() -> None:
     store = Watched(world.stores[0])
     world.stores[0] = store
     (output,) = world.take_logs([replace(records[3], seq_num=9, offset=999).record()])
-    assert store.loaded == [(Source.LOGS, SCHEMAS[0].encode(), 3)]
-    assert [key[:4] for key, _ in output.records[Source.LOGS]] == [bytes((0, 8, 0, 3)), bytes((2, 8, 0, 0))]
+    assert store.loaded == [(HeightSource.LOGS, SCHEMAS[0].encode(), 3)]
+    assert [key[:4] for key, _ in output.records[HeightSource.LOGS]] == [
+        bytes((0, 8, 0, 3)),
+        bytes((2, 8, 0, 0)),
+    ]
 
 
 def test_a_lift_that_is_added_later_is_computed_from_all_heights() -> None:
@@ -164,7 +167,7 @@ def test_a_lift_that_is_added_later_is_computed_from_all_heights() -> None:
 @pytest.mark.parametrize("other", [replace(LAYOUT, block_bits=4), replace(LAYOUT, shards=4)])
 def test_state_of_another_layout_is_refused(other: HeightsSettings) -> None:
     store = MemoryState()
-    rows = Rows(np.empty(0, ROW), [], [(0, 0, 1)])
+    rows = HeightRows(np.empty(0, ROW), [], [(0, 0, 1)])
     step(store, 0, rows, LAYOUT)
     with pytest.raises(StateLayoutError):
         step(store, 0, rows, other)
@@ -174,7 +177,7 @@ def test_state_of_a_later_format_is_refused() -> None:
     store = MemoryState()
     store.save(SHARD, (), cbor2.dumps((2, 3, 3, {})))
     with pytest.raises(StateLayoutError):
-        step(store, 0, Rows(np.empty(0, ROW), [], []), LAYOUT)
+        step(store, 0, HeightRows(np.empty(0, ROW), [], []), LAYOUT)
 
 
 # Receipts in the job `blocks`: what every peer holds, by block.
@@ -196,10 +199,10 @@ def test_what_peers_hold_becomes_a_vector_by_block() -> None:
                     held[peer][key, log_id] = seq_num
             receipts.append((peer, heights, 0, number * 6 + offset))
         marks = marks_of(
-            Source.RECEIPTS, pa.array([0] * 6, pa.int32()), pa.array(range(number * 6, number * 6 + 6))
+            HeightSource.RECEIPTS, pa.array([0] * 6, pa.int32()), pa.array(range(number * 6, number * 6 + 6))
         )
         world.take(pack_receipts(receipts, marks, LAYOUT))
-    found = world.table(Source.RECEIPTS).blocks()
+    found = world.table(HeightSource.RECEIPTS).blocks()
     assert found.applied == {0: 24}
     for peer in PEERS:
         rows = sorted((*log, seq_num) for log, seq_num in held[peer].items())
@@ -210,7 +213,7 @@ def test_what_peers_hold_becomes_a_vector_by_block() -> None:
             ADD128.read_value(block.fingerprints["add128"]) for block in found if block.peer_id == peer
         )
         assert ADD128.value(lanes) == ADD128.fingerprint(rows)[1:]
-    assert not world.written[Source.LOGS]
+    assert not world.written[HeightSource.LOGS]
 
 
 @given(st.lists(st.integers(0, 9), max_size=30))

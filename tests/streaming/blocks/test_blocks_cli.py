@@ -10,8 +10,8 @@ import pytest
 
 from culm_infra.cli.root import run
 from culm_models.lifts import ADD128
-from culm_streaming.blocks.packing import PackedRows, marks_of, pack_log_records, pack_receipts
-from culm_streaming.blocks.rows import Source, unpack_rows
+from culm_streaming.blocks.packing import PackedHeights, marks_of, pack_log_records, pack_receipts
+from culm_streaming.blocks.rows import HeightSource, unpack_rows
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_streaming.blocks.step import step
 from culm_streaming.stateful.job_state import MemoryState
@@ -44,7 +44,7 @@ def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
         pa.array([0] * 3, pa.int32()),
         pa.array(range(3), pa.int64()),
     )
-    marks = marks_of(Source.RECEIPTS, pa.array([0]), pa.array([4]))
+    marks = marks_of(HeightSource.RECEIPTS, pa.array([0]), pa.array([4]))
     receipts = [(PEER, [(LOW, 0, 3), (HIGH, 1, 1)], 0, 0), (OTHER, [(HIGH, 2, 5)], 0, 1)]
     store = MemoryState()
     packed = [*pack_log_records(columns, LAYOUT, "logs"), *pack_receipts(receipts, marks, LAYOUT)]
@@ -52,10 +52,10 @@ def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
     return ["--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]
 
 
-def write(kafka: KafkaSettings, store: MemoryState, packed: Iterable[PackedRows]) -> None:
+def write(kafka: KafkaSettings, store: MemoryState, packed: Iterable[PackedHeights]) -> None:
     output = step(store, 0, unpack_rows([(one.rows, one.rest) for one in packed]), LAYOUT)
-    produce(kafka, "blocks", output.records[Source.LOGS])
-    produce(kafka, "block-vectors", output.records[Source.RECEIPTS])
+    produce(kafka, "blocks", output.records[HeightSource.LOGS])
+    produce(kafka, "block-vectors", output.records[HeightSource.RECEIPTS])
 
 
 def answers(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:

@@ -17,17 +17,17 @@ from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
 from culm_streaming.chotki.epochs import count_epoch
-from culm_streaming.chotki.output_records import Stage
+from culm_streaming.chotki.output_records import OutputStage
 from culm_streaming.chotki.rows import EpochRows, InputTopic, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import BLOBS
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.chotki.records import (
-    Bringer,
     CommitRecord,
     EpochRecord,
     FieldRecord,
     PacketRecord,
+    RecordOrigin,
     block_partition,
     is_epoch_key,
     source_key,
@@ -36,7 +36,7 @@ from culm_topics.chotki.records import (
 from culm_topics.records import RejectedRecord
 from tests.support.chotki.job import ChotkiJob, ChotkiTopics, fields_of
 
-NORTH = Bringer(b"north".ljust(32, b"."), 0, 0)
+NORTH = RecordOrigin(b"north".ljust(32, b"."), 0, 0)
 
 
 def entry(letter: str, name: str, offset: int) -> bytes:
@@ -131,7 +131,7 @@ def test_a_repeat_of_everything_writes_no_field_again() -> None:
         topics.records[place] = records * 2
     again = job.run()
     assert fields_of(again) == []
-    assert {one.stage for one in again} == {Stage.MARKS, Stage.TOLD}
+    assert {one.stage for one in again} == {OutputStage.MARKS, OutputStage.TOLD}
 
 
 def test_a_new_state_begins_with_the_common_objects() -> None:
@@ -163,7 +163,7 @@ def test_a_packet_counts_when_what_it_builds_on_has_come() -> None:
     assert job.vector[0xB] == second
 
 
-def sync(topics: ChotkiTopics, bringer: Bringer, ends: int | None = None) -> CommitRecord:
+def sync(topics: ChotkiTopics, bringer: RecordOrigin, ends: int | None = None) -> CommitRecord:
     """The records of a diff that brings one field of source c; the commit is not produced."""
     at = Id.make(0xC, 1)
     topics.operand(bringer, object_key(Id.make(0xC, 1, 1), "I"), parse_text("I", "7"))
@@ -175,7 +175,7 @@ def sync(topics: ChotkiTopics, bringer: Bringer, ends: int | None = None) -> Com
 
 def test_a_sync_counts_once_all_its_fields_are_merged() -> None:
     topics = ChotkiTopics()
-    bringer = Bringer(NORTH.edge, 0xC, 1)
+    bringer = RecordOrigin(NORTH.edge, 0xC, 1)
     topics.commit(sync(topics, bringer))
     job = ChotkiJob(topics)
     job.run({(InputTopic.COMMITS, 0): 1})
@@ -256,7 +256,7 @@ def test_an_epoch_says_up_to_where_everything_is_merged() -> None:
 
 def test_what_waits_is_not_covered_and_comes_again_without_a_checkpoint() -> None:
     topics = ChotkiTopics()
-    bringer = Bringer(NORTH.edge, 0xC, 1)
+    bringer = RecordOrigin(NORTH.edge, 0xC, 1)
     topics.commit(sync(topics, bringer))
     topics.packet(bringer, Id.make(0xC, 1).pro, edit(0xC, 2, 5))
     job = ChotkiJob(topics)
@@ -309,11 +309,11 @@ def test_a_packet_that_is_none_is_told_and_nothing_of_it_is_merged() -> None:
 
 
 def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culm_topics.chotki.records.brought.MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr("culm_topics.chotki.records.received.MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics()
     key = object_key(Id.make(0xC, 1, 1), "S")
     text = parse_text("S", '"a long text in many pieces"')
-    topics.operand(Bringer(NORTH.edge, 0xC, 1), key, text)
+    topics.operand(RecordOrigin(NORTH.edge, 0xC, 1), key, text)
     job = ChotkiJob(topics)
     place = next(place for place in topics.records if place[0] is InputTopic.FIELDS and topics.records[place])
     job.run({place: 2})
@@ -338,11 +338,11 @@ def test_an_object_that_is_said_to_be_of_two_classes_keeps_the_first_and_is_told
 def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_checkpoint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("culm_topics.chotki.records.brought.MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr("culm_topics.chotki.records.received.MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics()
     key = object_key(Id.make(0xC, 1, 1), "S")
     text = parse_text("S", '"a long text in many pieces"')
-    topics.operand(Bringer(NORTH.edge, 0xC, 1), key, text)
+    topics.operand(RecordOrigin(NORTH.edge, 0xC, 1), key, text)
     job = ChotkiJob(topics, ChotkiStateSettings(shards=3, gap_ms=1_000))
     (place,) = (place for place, records in topics.records.items() if records)
     job.run({place: 2})
@@ -375,5 +375,5 @@ def test_what_an_earlier_format_kept_goes_on(
     list(count_epoch(state, EpochRows(), a_month_ms, ChotkiStateSettings(shards=1)))
     rows = EpochRows(runs=[Run(0xB, 0, ground, bytes(40), 0, 1)])
     written = list(count_epoch(state, rows, a_month_ms + 1, ChotkiStateSettings(shards=1)))
-    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is Stage.MARKS]
+    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is OutputStage.MARKS]
     assert mark.epoch == 7 and parse_vector(mark.vector) == {0xB: second}

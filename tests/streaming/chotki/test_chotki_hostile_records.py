@@ -11,7 +11,13 @@ from culm_models.chotki import errors
 from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.rdx import parse_text, write_vector
-from culm_topics.chotki.records import BlockVectorRecord, Bringer, CommitRecord, FieldRecord, is_field_key
+from culm_topics.chotki.records import (
+    BlockVectorRecord,
+    CommitRecord,
+    FieldRecord,
+    RecordOrigin,
+    is_field_key,
+)
 from culm_topics.records import RejectedRecord
 from tests.streaming.chotki.test_chotki_epochs import NORTH, story
 from tests.support.chotki.job import ChotkiJob, ChotkiTopics, Place
@@ -29,7 +35,7 @@ def sound() -> Records:
     """Packets, and a sync of every type of field."""
     topics = ChotkiTopics()
     story(topics, 1)
-    bringer = Bringer(NORTH.edge, 0xC, 1)
+    bringer = RecordOrigin(NORTH.edge, 0xC, 1)
     texts = {"I": "7", "S": '"x"', "N": "5", "Z": "-5", "E": "{a,1}", "M": '{a:"b"}', "V": "a-1", "F": "1.5"}
     for number, (letter, text) in enumerate(texts.items(), 1):
         topics.operand(bringer, object_key(Id.make(0xC, 1, number), letter), parse_text(letter, text))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import TopicPartition
 
-from culm_streaming.chotki.output_records import Stage
+from culm_streaming.chotki.output_records import OutputStage
 from culm_streaming.errors import JobError
 from culm_streaming.kafka_io import topics as kafka_io
 from culm_streaming.kafka_io.topics import write_stage
@@ -41,9 +41,9 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 
 DEATHS = (
-    (Stage.VECTORS, False),
-    (Stage.MARKS, False),
-    (Stage.MARKS, True),
+    (OutputStage.VECTORS, False),
+    (OutputStage.MARKS, False),
+    (OutputStage.MARKS, True),
     (None, False),
 )
 """Before or within which stage; None: behind the last one, before the checkpoint."""
@@ -53,7 +53,9 @@ class Killed(Exception):
     """In place of a SIGKILL: nothing is written behind it."""
 
 
-def die_at(place: Stage | None, *, within: bool = False) -> Callable[[DataFrame, int, KafkaSettings], None]:
+def die_at(
+    place: OutputStage | None, *, within: bool = False
+) -> Callable[[DataFrame, int, KafkaSettings], None]:
     """A writer of stages that dies before this one, within it, or behind the last one (None)."""
 
     def write(records: DataFrame, stage: int, kafka: KafkaSettings) -> None:
@@ -62,7 +64,7 @@ def die_at(place: Stage | None, *, within: bool = False) -> Callable[[DataFrame,
         if stage == place:
             raise Killed
         write_stage(records, stage, kafka)
-        if place is None and stage == max(Stage):
+        if place is None and stage == max(OutputStage):
             raise Killed
 
     return write
@@ -83,7 +85,7 @@ def test_killed_between_any_two_stages_the_job_writes_the_same_again(
                 run_once(spark, kafka, tmp_path)
         stands = {key for _, key, _ in read_records(kafka, "chotki.state") if key is not None}
         whole = sum(map(is_epoch_key, stands)) == PARTITIONS
-        assert whole == (place in (Stage.TOLD, None)), "an epoch is whole behind all of its marks"
+        assert whole == (place in (OutputStage.TOLD, None)), "an epoch is whole behind all of its marks"
     run_once(spark, kafka, tmp_path)
     written: dict[bytes, set[bytes]] = defaultdict(set)
     for _, key, value in read_records(kafka, "chotki.state"):

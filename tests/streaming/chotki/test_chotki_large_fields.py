@@ -10,20 +10,20 @@ from culm_models.chotki.rdx import merge, parse_text, parse_vector, write_vector
 from culm_models.chotki.rdx.first import write_element
 from culm_streaming.chotki import state as shard_state
 from culm_streaming.chotki.epochs import count_epoch
-from culm_streaming.chotki.output_records import Stage, Topic
-from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece
+from culm_streaming.chotki.output_records import OutputStage, OutputTopic
+from culm_streaming.chotki.rows import CommitRow, EpochRows, InputTopic, MarkRow, PieceRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import BLOBS, Kept, KeptPieces, open_buckets
 from culm_streaming.chotki.step import restore_shard
 from culm_streaming.errors import JobError
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.chotki.records import (
-    Bringer,
     CommitRecord,
     EpochRecord,
     FieldJoiner,
-    brought,
+    RecordOrigin,
     is_piece_key,
+    received,
     session_key,
 )
 from culm_topics.records import RejectedRecord
@@ -34,14 +34,14 @@ from tests.support.chotki.job import ChotkiJob, ChotkiTopics
 AT = Id.make(0xC, 1)
 KEY = object_key(Id.make(0xC, 1, 1), "E")
 PLACE = InputTopic.FIELDS
-BRINGER = Bringer(NORTH.edge, 0xC, 1)
+BRINGER = RecordOrigin(NORTH.edge, 0xC, 1)
 
 
 def element(letter: str, count: int) -> bytes:
     return parse_text("E", f'{{"{letter * count}"}}')
 
 
-def commit(topics: ChotkiTopics, at: Id, after: int, bringer: Bringer = BRINGER) -> None:
+def commit(topics: ChotkiTopics, at: Id, after: int, bringer: RecordOrigin = BRINGER) -> None:
     vector = write_vector({at.src: at.pro})
     topics.operand(bringer, vector_key(at), vector)
     topics.commit(CommitRecord(bringer, at, vector, write_vector({at.src: after}), topics.ends()))
@@ -62,8 +62,8 @@ def test_a_field_of_many_records_is_merged_and_its_vector_counts() -> None:
     # The pieces of the first value are gone, after the head of the second was written.
     kept = [key for key in job.state if is_piece_key(key)]
     assert len(kept) == 3
-    tombstones = [one for one in job.written if one.topic is Topic.STATE and one.value is None]
-    assert len(tombstones) == 2 and {one.stage for one in tombstones} == {Stage.VECTORS}
+    tombstones = [one for one in job.written if one.topic is OutputTopic.STATE and one.value is None]
+    assert len(tombstones) == 2 and {one.stage for one in tombstones} == {OutputStage.VECTORS}
 
 
 def test_a_job_without_its_checkpoint_goes_on_with_large_fields(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_field_is_joined_in_whatever_order_its_records_are_left_by_compaction(
 def test_a_sync_of_which_a_piece_is_missing_does_not_count(
     lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brought, "MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr(received, "MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics()
     job = ChotkiJob(topics)
     topics.operand(BRINGER, KEY, element("a", 30))
@@ -131,7 +131,7 @@ def test_a_sync_of_which_a_piece_is_missing_does_not_count(
 def test_operands_beyond_those_that_may_be_open_are_given_up_and_their_syncs_do_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(brought, "MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr(received, "MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics(1)
     job = ChotkiJob(topics, ChotkiStateSettings(shards=1, max_open_operands=2))
     rest = {}
@@ -193,10 +193,10 @@ def test_an_operand_that_was_open_in_a_format_without_counts_goes_on(number: int
     state.save(BLOBS, b"E", cbor2.dumps([number, 1, {}, [{0: 0}, {0: 1}, {}], [], *rest[: number - 2]]))
     vector = write_vector({AT.src: AT.pro})
     rows = EpochRows(
-        commits=[Commit(vector, b"", ((0, 3),), session_key(NORTH.edge, 1), 0, 0)],
-        marks=[Mark(int(PLACE), 0, 3, 0)],
-        pieces=[Piece(name, piece, 3, 0, piece) for piece in (1, 2)],
+        commits=[CommitRow(vector, b"", ((0, 3),), session_key(NORTH.edge, 1), 0, 0)],
+        marks=[MarkRow(int(PLACE), 0, 3, 0)],
+        pieces=[PieceRow(name, piece, 3, 0, piece) for piece in (1, 2)],
     )
     written = list(count_epoch(state, rows, 0, ChotkiStateSettings(shards=1)))
-    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is Stage.MARKS]
+    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is OutputStage.MARKS]
     assert parse_vector(mark.vector) == {AT.src: AT.pro}

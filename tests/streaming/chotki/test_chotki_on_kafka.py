@@ -16,10 +16,10 @@ from culm_streaming.chotki.rows import TOPICS
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics.chotki.records import (
     BlockVectorRecord,
-    Bringer,
     EpochRecord,
     FieldJoiner,
     FieldRecord,
+    RecordOrigin,
     is_epoch_key,
     is_field_key,
 )
@@ -118,7 +118,7 @@ def test_a_job_without_its_checkpoint_goes_on_from_what_it_had_written(
     large = object_key(Id.make(0xC, 1, 1), "E")
     for target, letter in ((topics, "a"), (more, "b")):
         operand = parse_text("E", f'{{"{letter * MAX_MESSAGE_BYTES}"}}')
-        target.operand(Bringer(NORTH.edge, 0xC, 1), large, operand)
+        target.operand(RecordOrigin(NORTH.edge, 0xC, 1), large, operand)
     model = ChotkiJob(topics)
     model.run()
     produce(kafka, topics)

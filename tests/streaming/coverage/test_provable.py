@@ -12,8 +12,8 @@ from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.range_set import RangeSet
 from culm_streaming.coverage.held_log import HeldLog, decode_row, encode_row, has_fragments
 from culm_streaming.coverage.payloads import HASHES, payloads_step
-from culm_streaming.coverage.provable import Links, provable_entries
-from culm_streaming.coverage.rows import ChunkRow, PayloadRows, WantRow, range_set
+from culm_streaming.coverage.provable import EntryLinks, provable_entries
+from culm_streaming.coverage.rows import PayloadChunkRow, PayloadRows, WantRow, range_set
 from culm_streaming.coverage.settings import CoverageLayout
 from culm_streaming.coverage.state import decode_block, encode_block, encode_shard
 from culm_streaming.stateful.job_state import MemoryState
@@ -23,12 +23,12 @@ def name(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def links(number: int, *, broken: bool = False) -> Links:
+def links(number: int, *, broken: bool = False) -> EntryLinks:
     backlink = b"another entry's." if broken else name(number - 1) if number > 1 else b""
-    return Links(name(number), backlink, name(lipmaa(number)) if needs_skiplink(number) else b"")
+    return EntryLinks(name(number), backlink, name(lipmaa(number)) if needs_skiplink(number) else b"")
 
 
-def by_definition(height: int, fragments: dict[int, Links]) -> set[int]:
+def by_definition(height: int, fragments: dict[int, EntryLinks]) -> set[int]:
     """Every entry, by every element of its pool."""
     held = {*range(1, height + 1), *fragments}
     top = max(held, default=0)
@@ -44,7 +44,7 @@ def by_definition(height: int, fragments: dict[int, Links]) -> set[int]:
     }
 
 
-def found(height: int, fragments: dict[int, Links]) -> set[int]:
+def found(height: int, fragments: dict[int, EntryLinks]) -> set[int]:
     joined, held = RangeSet(), RangeSet()
     joined.add(1, height + 1)
     held.add(1, height + 1)
@@ -97,7 +97,7 @@ ROW = HeldLog(
     range_set((1, 4)),
     range_set((1, 4)),
     {1: b"1" * 16, 3: b"3" * 16},
-    {7: Links(b"7" * 16, b"6" * 16, b"4" * 16), 9: Links(b"9" * 16, b"8" * 16, b"")},
+    {7: EntryLinks(b"7" * 16, b"6" * 16, b"4" * 16), 9: EntryLinks(b"9" * 16, b"8" * 16, b"")},
 )
 
 
@@ -134,7 +134,8 @@ def test_a_payload_is_sixteen_bytes_when_it_is_whole() -> None:
     layout = CoverageLayout(shards=1, blocks=1)
     log, whole, waited_for = bytes(41), b"w" * 16, b"x" * 16
     rows = PayloadRows(
-        [ChunkRow(whole, 0, 1, 0, 0), ChunkRow(waited_for, 1, 3, 0, 1)], [WantRow(waited_for, log, 5)]
+        [PayloadChunkRow(whole, 0, 1, 0, 0), PayloadChunkRow(waited_for, 1, 3, 0, 1)],
+        [WantRow(waited_for, log, 5)],
     )
     payloads_step(store, rows, layout)
     waiting = b"\x83\x03\x82\x01\x02\xa1\x58\x29" + log + b"\x81\x05"

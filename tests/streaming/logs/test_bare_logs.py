@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.p2panda.operations.operation import CheckedOperation
-from culm_streaming.logs.book import EARLY
+from culm_streaming.logs.log_table import EARLY
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, encode_operation
-from culm_streaming.logs.book import BLOCKS, EARLY, HISTORY
+from culm_streaming.logs.log_table import BLOCKS, EARLY, HISTORY
 from culm_streaming.logs.settings import ChainSettings
 from culm_topics.records import log_key
 from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log

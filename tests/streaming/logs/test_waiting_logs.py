@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from culm_models.p2panda.operations.operation import CheckedOperation
-from culm_streaming.logs.book import TOTALS
+from culm_streaming.logs.log_table import TOTALS
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings

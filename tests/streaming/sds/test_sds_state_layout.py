@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from culm_models.sds.channel_state import ENTRY_BYTES
 from culm_models.sds.settings import SdsSettings
 from culm_streaming.sds import state as states
-from culm_streaming.sds.record import Cache, Copy, Journal, append_segment, replace_journal, segments
+from culm_streaming.sds.record import Cache, Copy, StoredJournal, append_segment, replace_journal, segments
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import BucketedState, DueCalendar, Kind
+from culm_streaming.sds.state import BucketedState, DueCalendar, StateKind
 from culm_streaming.sds.step import Row, Source, in_order
 from culm_streaming.stateful.job_state import MemoryState, Variable
 from tests.support.hostile.sds import big_filter_joins
@@ -45,7 +45,7 @@ def test_rows_are_taken_in_one_order_however_they_come(
 @given(st.lists(st.one_of(st.binary(max_size=60), st.just(None)), max_size=25))
 def test_a_journal_gives_what_came_after_any_of_its_marks(steps: list[bytes | None]) -> None:
     """None: the journal is written anew."""
-    state, kept = MemoryState(), Journal()
+    state, kept = MemoryState(), StoredJournal()
     written: list[tuple[int, bytes]] = []
     for mark, data in enumerate(steps, 1):
         if data is None:
@@ -55,7 +55,7 @@ def test_a_journal_gives_what_came_after_any_of_its_marks(steps: list[bytes | No
         else:
             append_segment(state, b"c", kept, mark, data, SMALL_CHUNKS)
             written.append((mark, data))
-        kept = Journal.unpack(kept.pack())
+        kept = StoredJournal.unpack(kept.pack())
     marks = [-1, *(mark for mark, _ in written)]
     for since in marks:
         expected = [data for mark, data in written if mark > since]
@@ -64,7 +64,7 @@ def test_a_journal_gives_what_came_after_any_of_its_marks(steps: list[bytes | No
 
 
 def test_most_batches_write_no_chunk() -> None:
-    state, kept, settings = MemoryState(), Journal(), ChannelsSettings()
+    state, kept, settings = MemoryState(), StoredJournal(), ChannelsSettings()
     for mark in range(1, 1_001):
         append_segment(state, b"c", kept, mark, bytes(100), settings)
     assert state.saves < 30
@@ -135,7 +135,7 @@ def test_a_channel_that_is_too_heavy_is_not_kept_in_memory() -> None:
 
 
 def test_no_two_kinds_share_a_prefix() -> None:
-    kinds = [kind.prefix for kind in vars(Kind).values() if isinstance(kind, Variable)]
+    kinds = [kind.prefix for kind in vars(StateKind).values() if isinstance(kind, Variable)]
     assert len(set(kinds)) == len(kinds) == 12
 
 
@@ -153,23 +153,23 @@ def test_a_bucketed_map_is_the_map_without_buckets(batches: list[list[tuple[byte
     for batch in batches:
         kept = BucketedState(state)
         for name, blob in batch:
-            kept.save(Kind.CHANNEL, name, blob)
+            kept.save(StateKind.CHANNEL, name, blob)
             if blob is None:
                 expected.pop(name, None)
             else:
                 expected[name] = blob
-            assert kept.load(Kind.CHANNEL, name) == blob
+            assert kept.load(StateKind.CHANNEL, name) == blob
         kept.flush()
         anew = BucketedState(state)
-        assert all(anew.load(Kind.CHANNEL, name) == expected.get(name) for name in NAMES)
-        assert not any(anew.load(Kind.HOSTED, name) for name in NAMES)
+        assert all(anew.load(StateKind.CHANNEL, name) == expected.get(name) for name in NAMES)
+        assert not any(anew.load(StateKind.HOSTED, name) for name in NAMES)
 
 
 def _filled(count: int) -> MemoryState:
     state = MemoryState()
     kept = BucketedState(state)
     for number in range(count):
-        kept.save(Kind.CHANNEL, b"%d" % number, bytes(100))
+        kept.save(StateKind.CHANNEL, b"%d" % number, bytes(100))
     kept.flush()
     return state
 
@@ -177,7 +177,7 @@ def _filled(count: int) -> MemoryState:
 def test_names_spread_over_buckets_evenly_however_many_there_are() -> None:
     for count in (1, 10, 1_000, 10_000):
         state = _filled(count)
-        sizes = [len(blob) for (kind, _), blob in state.values.items() if kind is Kind.CHANNEL]
+        sizes = [len(blob) for (kind, _), blob in state.values.items() if kind is StateKind.CHANNEL]
         assert len(sizes) <= count / 8 + 1
         assert max(sizes) < 40 * 110, "a bucket of linear hashing is some times the mean at most"
 
@@ -187,8 +187,8 @@ def test_a_batch_that_touches_most_names_calls_state_once_a_bucket() -> None:
     state.loads = state.saves = 0
     kept = BucketedState(state)
     for number in range(800):
-        assert kept.load(Kind.CHANNEL, b"%d" % number) == bytes(100)
-        kept.save(Kind.CHANNEL, b"%d" % number, bytes(101))
+        assert kept.load(StateKind.CHANNEL, b"%d" % number) == bytes(100)
+        kept.save(StateKind.CHANNEL, b"%d" % number, bytes(101))
     kept.flush()
     assert state.loads <= 126
     assert state.saves == state.loads - 1, "how many names there are has not changed"
@@ -198,8 +198,8 @@ def test_what_is_only_read_is_not_written() -> None:
     state = _filled(100)
     state.saves = 0
     kept = BucketedState(state)
-    assert kept.load(Kind.CHANNEL, b"7") is not None
-    assert kept.load(Kind.CHANNEL, b"nobody") is None
+    assert kept.load(StateKind.CHANNEL, b"7") is not None
+    assert kept.load(StateKind.CHANNEL, b"nobody") is None
     kept.flush()
     assert state.saves == 0
 
@@ -208,19 +208,21 @@ def test_memory_is_bounded_when_a_batch_touches_very_many() -> None:
     state = MemoryState()
     kept = BucketedState(state)
     for number in range(2_000):
-        kept.save(Kind.CHANNEL, b"%d" % number, bytes(1 << 16))
-    held = sum(len(blob) for bucket in kept._maps[Kind.CHANNEL]._loaded.values() for blob in bucket.values())
+        kept.save(StateKind.CHANNEL, b"%d" % number, bytes(1 << 16))
+    held = sum(
+        len(blob) for bucket in kept._maps[StateKind.CHANNEL]._loaded.values() for blob in bucket.values()
+    )
     assert held <= states._MAX_HELD_BYTES + (1 << 21)
-    assert all(kept.load(Kind.CHANNEL, b"%d" % number) == bytes(1 << 16) for number in range(2_000))
+    assert all(kept.load(StateKind.CHANNEL, b"%d" % number) == bytes(1 << 16) for number in range(2_000))
 
 
 def test_other_kinds_go_straight_to_state() -> None:
     state = MemoryState()
     kept = BucketedState(state)
-    kept.save(Kind.TOKENS, b"c", b"blob")
-    assert state.values == {(Kind.TOKENS, b"c"): b"blob"}
-    assert kept.load(Kind.TOKENS, b"c") == b"blob"
-    kept.save(Kind.TOKENS, b"c", None)
+    kept.save(StateKind.TOKENS, b"c", b"blob")
+    assert state.values == {(StateKind.TOKENS, b"c"): b"blob"}
+    assert kept.load(StateKind.TOKENS, b"c") == b"blob"
+    kept.save(StateKind.TOKENS, b"c", None)
     assert not state.values
 
 

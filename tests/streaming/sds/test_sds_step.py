@@ -12,7 +12,7 @@ from culm_streaming.errors import StateLayoutError
 from culm_streaming.sds import step as steps
 from culm_streaming.sds.output_records import Topic
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind
+from culm_streaming.sds.state import StateKind
 from culm_streaming.sds.step import Row, SdsOutput, Source, step, step_in_pieces
 from tests.support.sds.shards import (
     SMALL,
@@ -98,7 +98,7 @@ def test_only_a_join_begins_a_channel(kind: str) -> None:
     shard.ask("c", kind, "alice", b"hello")  # type: ignore[arg-type]
     (refused,) = refusals(shard.batch())
     assert refused.code == "sds.channel.unknown"
-    assert [kind for kind, _ in shard.state.values] == [Kind.SHARD]
+    assert [kind for kind, _ in shard.state.values] == [StateKind.SHARD]
 
 
 def test_the_first_join_decides_the_settings() -> None:
@@ -201,7 +201,7 @@ def test_bytes_that_are_no_message_begin_no_channel() -> None:
     shard = Shard()
     shard.hear("c", b"junk")
     assert len(refusals(shard.batch())) == 1
-    assert [kind for kind, _ in shard.state.values] == [Kind.SHARD]
+    assert [kind for kind, _ in shard.state.values] == [StateKind.SHARD]
 
 
 def test_a_message_in_quarantine_is_stored_with_its_bytes_when_it_is_taken() -> None:
@@ -216,7 +216,7 @@ def test_a_message_in_quarantine_is_stored_with_its_bytes_when_it_is_taken() -> 
     records = shard.wait(2 * H, step_ms=60_000)
     assert [message.wire for message in stored(records)] == [wire]
     assert kinds(records) == ["received", "delivered"]
-    assert not any(kind is Kind.HELD for kind, _ in shard.state.values)
+    assert not any(kind is StateKind.HELD for kind, _ in shard.state.values)
 
 
 def test_a_person_may_have_a_message_sent_again_at_once() -> None:
@@ -281,7 +281,7 @@ def test_an_idle_channel_has_no_timer() -> None:
     shard.hear("c", content(bob, b"hi", shard.now_ms))
     shard.batch()
     assert shard.timer_ms is None
-    assert not any(kind is Kind.WAKES for kind, _ in shard.state.values)
+    assert not any(kind is StateKind.WAKES for kind, _ in shard.state.values)
 
 
 def test_events_are_numbered_without_holes_by_channel() -> None:

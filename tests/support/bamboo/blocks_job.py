@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from culm_models.lifts import ADD128, XOR64, Lift
 from culm_streaming.blocks.packing import pack_log_records
-from culm_streaming.blocks.rows import Source, unpack_rows
+from culm_streaming.blocks.rows import HeightSource, unpack_rows
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_streaming.blocks.step import BlocksOutput, step
 from culm_streaming.stateful.job_state import MemoryState
@@ -66,8 +66,8 @@ class World:
 
     layout: HeightsSettings = LAYOUT
     stores: dict[int, MemoryState] = field(default_factory=dict)
-    written: dict[Source, list[tuple[bytes, bytes | None]]] = field(
-        default_factory=lambda: {source: [] for source in Source}
+    written: dict[HeightSource, list[tuple[bytes, bytes | None]]] = field(
+        default_factory=lambda: {source: [] for source in HeightSource}
     )
     refused: list[tuple[bytes, bytes]] = field(default_factory=list)
 
@@ -96,7 +96,7 @@ class World:
             for packed in pack_log_records(arrow(batch), self.layout, TOPIC)
         )
 
-    def table(self, source: Source = Source.LOGS) -> BlockTable:
+    def table(self, source: HeightSource = HeightSource.LOGS) -> BlockTable:
         table = BlockTable()
         for key, value in self.written[source]:
             table.add(TopicMessage(key, value or b"", 0, 0, 0))

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 
-from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
+from culm_streaming.chotki.output_records import OutputStage, OutputTopic, StagedRecord
 from culm_streaming.chotki.rows import TOPICS, InputTopic
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin, clients
@@ -17,7 +17,7 @@ from tests.support.chotki.job import ChotkiJob, ChotkiTopics
 from tests.support.kafka.topic_io import read_records, write_records
 
 PARTITIONS = 3
-NAMES = (*TOPICS.values(), *Topic, "chotki.sources", "chotki.sessions")
+NAMES = (*TOPICS.values(), *OutputTopic, "chotki.sources", "chotki.sessions")
 _BY_KEY = -1
 
 
@@ -48,8 +48,8 @@ class JobOnKafka:
             for partition, records in by_partition.items():
                 self.job.topics.records[source, partition] = records
         written = self.job.run()
-        for stage in Stage:
-            for topic in Topic:
+        for stage in OutputStage:
+            for topic in OutputTopic:
                 outgoing = [record for record in written if record.stage is stage and record.topic is topic]
                 places = [_BY_KEY if record.partition is None else record.partition for record in outgoing]
                 rows = (
@@ -73,7 +73,7 @@ class ChotkiBridge:
         self._consumer.subscribe([kafka.topic(name) for name in _SOURCES])
         self._producer = clients.producer(kafka)
 
-    def turn(self, timeout_s: float) -> list[OutputRecord]:
+    def turn(self, timeout_s: float) -> list[StagedRecord]:
         """Run one micro-batch if there is anything, and return what it has produced.
 
         The job's `state` is as before until its `take` is called with these records. This method blocks, so

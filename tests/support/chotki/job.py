@@ -16,7 +16,7 @@ from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.rdx import parse_vector
 from culm_streaming.chotki.epochs import count_epoch, restore_epoch
-from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
+from culm_streaming.chotki.output_records import OutputStage, OutputTopic, StagedRecord
 from culm_streaming.chotki.packing import pack_records
 from culm_streaming.chotki.rows import EPOCHS_SHARD, InputTopic, unpack_epoch, unpack_shard
 from culm_streaming.chotki.settings import ChotkiStateSettings
@@ -24,7 +24,6 @@ from culm_streaming.chotki.step import restore_shard, step
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.chotki.records import (
     BlockVectorRecord,
-    Bringer,
     CommitRecord,
     Ends,
     EpochRecord,
@@ -32,6 +31,7 @@ from culm_topics.chotki.records import (
     FieldRecord,
     OperandRecord,
     PacketRecord,
+    RecordOrigin,
     block_partition,
     epoch_key,
     is_epoch_key,
@@ -53,13 +53,13 @@ class ChotkiTopics:
     written_ms: dict[tuple[Place, int], int] = field(default_factory=dict)
     """By place and offset when a record was written; others are when they are read."""
 
-    def packet(self, bringer: Bringer, after: int, packet: bytes) -> None:
+    def packet(self, bringer: RecordOrigin, after: int, packet: bytes) -> None:
         """A live packet."""
         src = read_live(parse(packet), packet).id.src
         partition = (InputTopic.PACKETS, source_partition(src, self.partitions))
         self.records[partition].append((source_key(src), PacketRecord(bringer, after, packet).encode()))
 
-    def operand(self, bringer: Bringer, key: bytes, operand: bytes) -> None:
+    def operand(self, bringer: RecordOrigin, key: bytes, operand: bytes) -> None:
         """An operand of a diff, or the vector of a block."""
         partition = (InputTopic.FIELDS, block_partition(key, self.partitions))
         for record in OperandRecord.of(bringer, operand):
@@ -93,18 +93,18 @@ class ChotkiJob:
         self.topics = topics
         self.settings = settings or ChotkiStateSettings(shards=topics.partitions)
         self.state: dict[bytes, bytes] = {}
-        self.written: list[OutputRecord] = []
+        self.written: list[StagedRecord] = []
         self.rejected: list[bytes] = []
         self._shards: dict[int, MemoryState] = defaultdict(MemoryState)
         self._offsets: dict[Place, int] = defaultdict(int)
 
-    def run(self, limits: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[OutputRecord]:
+    def run(self, limits: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[StagedRecord]:
         """One micro-batch: of each partition at most so many records, or all; what was written, by stage."""
         records = self.step(limits, batch_ms)
         self.take(records)
         return records
 
-    def step(self, limits: Mapping[Place, int] | None, batch_ms: int) -> list[OutputRecord]:
+    def step(self, limits: Mapping[Place, int] | None, batch_ms: int) -> list[StagedRecord]:
         """Run one micro-batch and return its output, which only `take` adds to `state`."""
         packed = defaultdict(list)
         for input_partition in [
@@ -129,7 +129,7 @@ class ChotkiJob:
                 packed[pack.shard].append((pack.place, pack.blob))
         if not packed:
             return []
-        records: list[OutputRecord] = []
+        records: list[StagedRecord] = []
         for shard, blobs in packed.items():
             if shard == EPOCHS_SHARD:
                 records += count_epoch(self._shards[shard], unpack_epoch(blobs), batch_ms, self.settings)
@@ -165,15 +165,15 @@ class ChotkiJob:
             for partition, offset in ends:
                 self._offsets[source, partition] = offset
 
-    def take(self, records: Iterable[OutputRecord]) -> None:
+    def take(self, records: Iterable[StagedRecord]) -> None:
         """Read what was written."""
         for record in records:
             self.written.append(record)
-            if record.topic is Topic.STATE and record.value is None:
+            if record.topic is OutputTopic.STATE and record.value is None:
                 self.state.pop(record.key, None)
-            elif record.topic is Topic.STATE:
+            elif record.topic is OutputTopic.STATE:
                 self.state[record.key] = record.value or b""
-            elif record.topic is Topic.REJECTED:
+            elif record.topic is OutputTopic.REJECTED:
                 self.rejected.append(record.value or b"")
 
     def values(self) -> dict[bytes, bytes]:
@@ -202,6 +202,10 @@ class ChotkiJob:
         return parse_vector(self.marks[0].vector) if self.marks else {}
 
 
-def fields_of(records: Iterable[OutputRecord]) -> list[bytes]:
+def fields_of(records: Iterable[StagedRecord]) -> list[bytes]:
     """The keys of the fields among what was written."""
-    return [record.key for record in records if record.stage is Stage.FIELDS and record.topic is Topic.STATE]
+    return [
+        record.key
+        for record in records
+        if record.stage is OutputStage.FIELDS and record.topic is OutputTopic.STATE
+    ]

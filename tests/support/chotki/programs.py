@@ -18,7 +18,7 @@ from culm_models.chotki.store import MemoryStore
 from culm_topics.chotki.changes import Change
 from culm_topics.chotki.objects import ChotkiObject, Objects
 from culm_topics.chotki.packet_maker import PacketMaker
-from culm_topics.chotki.records import Bringer
+from culm_topics.chotki.records import RecordOrigin
 from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.state_reader import AppliedEpoch, EpochStaging
 from culm_topics.kafka.origin import Origin
@@ -26,7 +26,7 @@ from tests.support.chotki.job import ChotkiJob, ChotkiTopics
 from tests.support.chotki.state import StateLog
 
 ORIGIN = Origin("cluster", {"culm.chotki.state": "id"})
-BRINGER = Bringer(bytes(32), 0, 0)
+BRINGER = RecordOrigin(bytes(32), 0, 0)
 
 
 class Programs:

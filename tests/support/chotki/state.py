@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from culm_streaming.chotki.output_records import OutputRecord, Topic
+from culm_streaming.chotki.output_records import OutputTopic, StagedRecord
 from culm_topics.chotki.state_reader import AppliedEpoch, EpochStaging
 from culm_topics.readers.batch import TopicMessage
 
@@ -16,10 +16,10 @@ class StateLog:
         self.partitions: list[list[TopicMessage]] = [[] for _ in range(partitions)]
         self._ends = [0] * partitions
 
-    def write(self, records: Iterable[OutputRecord]) -> None:
+    def write(self, records: Iterable[StagedRecord]) -> None:
         """What a micro-batch wrote."""
         for record in records:
-            if record.topic is Topic.STATE:
+            if record.topic is OutputTopic.STATE:
                 assert record.partition is not None
                 offset = self._ends[record.partition]
                 self._ends[record.partition] += 1

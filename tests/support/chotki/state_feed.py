@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from culm_streaming.chotki.output_records import OutputRecord, Topic
+from culm_streaming.chotki.output_records import OutputTopic, StagedRecord
 from culm_topics.readers.batch import Batch, Partition
 
 NAME = "culm.chotki.state"
@@ -64,10 +64,10 @@ class FedTopic:
         self.idle.clear()
         self._written.set()
 
-    def take(self, records: Iterable[OutputRecord]) -> None:
+    def take(self, records: Iterable[StagedRecord]) -> None:
         """What the job wrote."""
         for record in records:
-            if record.topic is Topic.STATE:
+            if record.topic is OutputTopic.STATE:
                 assert record.partition is not None
                 self.write(record.partition, record.key, record.value)
 

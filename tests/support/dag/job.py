@@ -17,7 +17,7 @@ from culm_streaming.dag.packing import (
 from culm_streaming.dag.rows import ChunkRows, ReplicaRows
 from culm_streaming.dag.settings import DagLayout
 from culm_streaming.dag.shards import shards_step
-from culm_streaming.dag.step import Remembered, step
+from culm_streaming.dag.step import CachedReplicas, step
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.dag.orders import KnownOrder
 from culm_topics.dag.records import OrderRecord
@@ -46,7 +46,7 @@ class DagWorld:
         self.settings = settings
         self.shards: dict[int, MemoryState] = {}
         self.replicas = MemoryState()
-        self.remembered = Remembered()
+        self.remembered = CachedReplicas()
         self.written: dict[tuple[str, bytes], bytes] = {}
         self.orders: dict[bytes, KnownOrder] = {}
         self.refused: list[tuple[bytes, bytes]] = []
@@ -83,7 +83,7 @@ class DagWorld:
 
     def forget(self) -> None:
         """The process that remembered something is another one now."""
-        self.remembered = Remembered()
+        self.remembered = CachedReplicas()
 
     @property
     def picture(self) -> object:

@@ -19,14 +19,14 @@ from culm_streaming.chotki.rows import TOPICS, InputTopic
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics.chotki.records import (
     BlockVectorRecord,
-    Bringer,
     CommitRecord,
     EpochRecord,
     FieldRecord,
+    RecordOrigin,
     block_partition,
-    brought,
     is_epoch_key,
     is_field_key,
+    received,
 )
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -45,7 +45,7 @@ NAME = "chotki-checkpoint"
 PREFIX = "frozen-chotki."
 PARTITIONS = 2
 JOB = "chotki"
-_PEER = Bringer(b"frozen edge".ljust(32, b"."), 0xC, 1)
+_PEER = RecordOrigin(b"frozen edge".ljust(32, b"."), 0xC, 1)
 _LARGE = object_key(Id.make(0xC, 2, 1), "S")
 
 
@@ -58,7 +58,7 @@ def inputs() -> tuple[list[Input], list[Input]]:
     at = Id.make(0xC, 2)
     vector = write_vector({0xC: at.pro})
     text = parse_text("S", '"in two pieces"')
-    with patch.object(brought, "MAX_PIECE_BYTES", len(text) // 2 + 1):
+    with patch.object(received, "MAX_PIECE_BYTES", len(text) // 2 + 1):
         whole.operand(_PEER, _LARGE, text)
     pieces = (InputTopic.FIELDS, block_partition(_LARGE, PARTITIONS))
     first[pieces] = whole.records[pieces][:1]

@@ -132,7 +132,7 @@ SDS: dict[type, Strategy] = {
 
 # Chotki.
 vectors = st.dictionaries(uints, st.integers(0, 2**52 - 1), max_size=5).map(write_vector)
-bringers = st.builds(chotki.Bringer, keys, uints, uints)
+bringers = st.builds(chotki.RecordOrigin, keys, uints, uints)
 points = st.builds(Id, uints, st.integers(0, 2**52 - 1))
 progress = st.builds(Progress, uints, uints, uints, uints)
 compats = st.sampled_from(Compat)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from culm_infra.stack import find_java, jars
-from culm_streaming.session import SessionSettings, start_session
+from culm_streaming.session import SparkSessionSettings, start_session
 
 
-def session_settings() -> SessionSettings:
+def session_settings() -> SparkSessionSettings:
     """Two cores and two state partitions: tests are small."""
-    return SessionSettings(
+    return SparkSessionSettings(
         jars=jars.ensure("spark"),
         master="local[2]",
         app_name="culm-tests",

@@ -10,10 +10,10 @@ from culm_topics.chotki.records import (
     MAX_PACKET_BYTES,
     MAX_PIECE_BYTES,
     BlockVectorRecord,
-    Bringer,
     OperandReader,
     OperandRecord,
     PacketRecord,
+    RecordOrigin,
     block_partition,
     epoch_key,
     is_epoch_key,
@@ -35,7 +35,7 @@ def test_vectors_that_are_none_are_refused() -> None:
 
 
 def test_what_is_too_large_is_not_written() -> None:
-    bringer = Bringer(bytes(32), 0, 0)
+    bringer = RecordOrigin(bytes(32), 0, 0)
     with pytest.raises(RecordError):
         PacketRecord(bringer, 0, bytes(MAX_PACKET_BYTES + 1)).encode()
     with pytest.raises(RecordError):
@@ -45,7 +45,7 @@ def test_what_is_too_large_is_not_written() -> None:
 @given(st.sampled_from([0, 1, MAX_PIECE_BYTES, MAX_PIECE_BYTES + 1, 2 * MAX_PIECE_BYTES + 7]))
 def test_a_large_operand_travels_in_pieces(size: int) -> None:
     operand = bytes(size)
-    records = list(OperandRecord.of(Bringer(bytes(32), 1, 2), operand))
+    records = list(OperandRecord.of(RecordOrigin(bytes(32), 1, 2), operand))
     assert [one.piece for one in records] == list(range(records[0].pieces))
     assert b"".join(one.operand for one in records) == operand
 
@@ -79,13 +79,13 @@ def test_a_block_holds_65536_sequence_numbers() -> None:
     assert block_partition(beyond, 2**20) != block_partition(first, 2**20)
 
 
-BRINGER = Bringer(bytes(range(32)), 70_000, 3)
+BRINGER = RecordOrigin(bytes(range(32)), 70_000, 3)
 
 
 @pytest.mark.parametrize("length", [0, 1, 23, 24, 255, 256, 70_000])
 def test_operands_are_read_one_behind_the_other_as_each_alone(length: int) -> None:
     reader = OperandReader()
-    other = Bringer(bytes(32), 4, 5)
+    other = RecordOrigin(bytes(32), 4, 5)
     for operand in (b"before", bytes(length), b"", bytes(length), b"behind"):
         for bringer in (BRINGER, other):
             for piece, pieces in ((0, 1), (1, 3), (0, 1)):

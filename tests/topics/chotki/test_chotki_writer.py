@@ -17,7 +17,7 @@ from culm_streaming.chotki.rows import TOPICS
 from culm_topics.chotki.changes import Edit, NewClass, NewObject, Plus
 from culm_topics.chotki.consumer import ChotkiConsumer
 from culm_topics.chotki.errors import FieldUnknown, SourceTaken, WriterAhead, WriterBroken
-from culm_topics.chotki.records import Bringer, PacketRecord, source_key, source_partition
+from culm_topics.chotki.records import PacketRecord, RecordOrigin, source_key, source_partition
 from culm_topics.chotki.sources import FREE, read_sources
 from culm_topics.chotki.writer import PACKETS_TOPIC, ChotkiWriter
 from culm_topics.kafka.clients import KafkaSettings
@@ -133,7 +133,7 @@ def test_a_packet_that_never_came_holds_up_nothing(settings: KafkaSettings) -> N
         lost = Id.make(10, writer.last_id.seq + 1)
     stray = Id.make(10, lost.seq + 1)
     packet = write_live("E", stray, Id.make(10, 3), record("f", b"\x01") + record("S", b"\x31\x02stray"))
-    value = PacketRecord(Bringer(bytes(32), 0, 0), lost.pro, packet).encode()
+    value = PacketRecord(RecordOrigin(bytes(32), 0, 0), lost.pro, packet).encode()
     write_records(settings, PACKETS_TOPIC, [(source_partition(10, PARTITIONS), source_key(10), value)])
     for merged in (False, True):
         if merged:

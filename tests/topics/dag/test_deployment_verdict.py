@@ -14,7 +14,7 @@ from culm_models.dag.bounds import DagBounds
 from culm_models.dag.errors import RulesDiffer, RulesMalformed, RulesUnsupported
 from culm_models.dag.validation_rules import ValidationRules
 from culm_topics.dag.records import VERDICT_KEY
-from culm_topics.dag.verdict import SETTINGS_TOPIC, agree_verdict, read_verdict, verdict_in_force
+from culm_topics.dag.validation_rules import SETTINGS_TOPIC, agree_on_rules, read_rules, rules_in_force
 from culm_topics.errors import TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -47,18 +47,18 @@ def test_the_record_is_as_its_cddl_says() -> None:
 def test_the_first_record_behind_the_last_tombstone_counts(
     records: list[tuple[bytes, bytes]], standing: ValidationRules | None
 ) -> None:
-    assert verdict_in_force(records) == standing
+    assert rules_in_force(records) == standing
 
 
 @given(st.lists(st.sampled_from([SAID, OTHER, TOMBSTONE, (b"", b"")]), max_size=9))
 def test_what_comes_later_changes_nothing_but_by_a_tombstone(records: list[tuple[bytes, bytes]]) -> None:
-    if (standing := verdict_in_force(records)) is not None:
-        assert verdict_in_force([*records, OTHER, SAID]) == standing
+    if (standing := rules_in_force(records)) is not None:
+        assert rules_in_force([*records, OTHER, SAID]) == standing
 
 
 def test_a_record_that_is_none_lets_nobody_start() -> None:
     with pytest.raises(RulesMalformed):
-        verdict_in_force([(VERDICT_KEY, b"\xa0"), SAID])
+        rules_in_force([(VERDICT_KEY, b"\xa0"), SAID])
 
 
 @pytest.mark.kafka
@@ -67,19 +67,19 @@ def test_the_first_process_publishes_and_one_that_differs_is_told_the_field(
 ) -> None:
     settings = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix)
     with pytest.raises(TopicMissing):
-        agree_verdict(settings, BOUND)
+        agree_on_rules(settings, BOUND)
     admin.create(settings)
-    assert read_verdict(settings) is None
-    assert agree_verdict(settings, BOUND) == agree_verdict(settings, BOUND) == BOUND
+    assert read_rules(settings) is None
+    assert agree_on_rules(settings, BOUND) == agree_on_rules(settings, BOUND) == BOUND
     with pytest.raises(RulesDiffer, match="policy is bearer here and bound there; leeway is 60 here"):
-        agree_verdict(settings, BEARER)
+        agree_on_rules(settings, BEARER)
     with pytest.raises(RulesDiffer, match=r"bounds\.forks is 9 here"):
-        agree_verdict(settings, ValidationRules(bounds=DagBounds(forks=9)))
+        agree_on_rules(settings, ValidationRules(bounds=DagBounds(forks=9)))
     with pytest.raises(RulesUnsupported):
-        agree_verdict(settings, ValidationRules(hashes=(0, 0x99)))
+        agree_on_rules(settings, ValidationRules(hashes=(0, 0x99)))
     assert read_all(settings, SETTINGS_TOPIC) == [SAID]
     produce(settings, SETTINGS_TOPIC, [(VERDICT_KEY, None)])
-    assert agree_verdict(settings, BEARER) == BEARER
+    assert agree_on_rules(settings, BEARER) == BEARER
 
 
 @pytest.mark.kafka
@@ -95,7 +95,7 @@ def test_of_processes_that_publish_at_once_those_of_one_record_start(
     def process(own: ValidationRules) -> None:
         gate.wait()
         try:
-            started.append(agree_verdict(settings, own))
+            started.append(agree_on_rules(settings, own))
         except RulesDiffer:
             refused.append(own)
 
@@ -105,4 +105,4 @@ def test_of_processes_that_publish_at_once_those_of_one_record_start(
     for thread in threads:
         thread.join()
     assert (len(started), len(refused)) == (3, 3)
-    assert set(started) == {read_verdict(settings)}
+    assert set(started) == {read_rules(settings)}

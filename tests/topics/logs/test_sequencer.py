@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from culm_topics.errors import OriginChanged
 from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.entry import Selection
-from culm_topics.logs.consumer.heights import LogHeights, Verdict
+from culm_topics.logs.consumer.heights import LogHeights, SequenceResult
 from culm_topics.logs.consumer.problems import Problems
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.snapshot import Snapshot
@@ -91,10 +91,10 @@ def test_judging_a_record_does_not_change_its_log() -> None:
     heights = LogHeights()
     heights.raise_to(b"log", 3, 1)
     assert [heights.judge(b"log", number) for number in (2, 3, 4, 5)] == [
-        Verdict.REPEAT,
-        Verdict.REPEAT,
-        Verdict.NEXT,
-        Verdict.EARLY,
+        SequenceResult.REPEAT,
+        SequenceResult.REPEAT,
+        SequenceResult.NEXT,
+        SequenceResult.EARLY,
     ]
     heights.raise_to(b"log", 2, 1)
     assert heights.height(b"log") == 3

@@ -31,7 +31,7 @@ class Lag(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ReportedVector:
     """The progress that a replica holds, by source, at a time."""
 
     vector: Mapping[int, int]
@@ -39,11 +39,11 @@ class Held:
 
 
 @dataclass(slots=True)
-class Holdings:
+class VectorTable:
     """`peers` by their sources; `own` is the deployment's last report, None before its first epoch."""
 
-    own: Held | None = None
-    peers: dict[int, Held] = field(default_factory=dict)
+    own: ReportedVector | None = None
+    peers: dict[int, ReportedVector] = field(default_factory=dict)
     passed_over: PassedOver = field(default_factory=lambda: PassedOver(VECTORS_TOPIC))
 
     def take(self, message: TopicMessage) -> None:
@@ -52,7 +52,7 @@ class Holdings:
             holding = None
             if message.value:
                 record = HoldingRecord.decode(message.value)
-                holding = Held(parse_vector(record.vector), record.time_ms)
+                holding = ReportedVector(parse_vector(record.vector), record.time_ms)
             if message.key == GLOBAL_VECTOR_KEY:
                 self.own = holding
             elif holding is None:
@@ -129,9 +129,9 @@ class Sessions:
             self.passed_over.add(message, error)
 
 
-def read_holdings(settings: KafkaSettings) -> Holdings:
+def read_holdings(settings: KafkaSettings) -> VectorTable:
     """Read what every peer holds, up to the topic's present end. Raises `TopicMissing`, `KafkaFailure`."""
-    holdings = Holdings()
+    holdings = VectorTable()
     for message in read_to_end(settings, VECTORS_TOPIC):
         holdings.take(message)
     return holdings

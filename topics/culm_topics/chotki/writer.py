@@ -34,7 +34,7 @@ from culm_topics.chotki.changes import Change
 from culm_topics.chotki.errors import SourceTaken, WriterAhead, WriterBroken
 from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.packet_maker import PacketMaker
-from culm_topics.chotki.records import Bringer, PacketRecord, SourceRecord, source_key, source_partition
+from culm_topics.chotki.records import PacketRecord, RecordOrigin, SourceRecord, source_key, source_partition
 from culm_topics.chotki.sources import FREE, SOURCES_TOPIC, SourceFollower
 from culm_topics.chotki.state_reader import StateReader
 from culm_topics.closing import Closing
@@ -115,7 +115,7 @@ class ChotkiWriter(Closing):
             opened.callback(self._free)
             self._maker, self._partition = self._restore()
             self._opened = opened.pop_all()
-        self._bringer = Bringer(
+        self._bringer = RecordOrigin(
             hashlib.sha256(b"culm chotki writer" + source_key(self._source) + owner.encode()).digest(), 0, 0
         )
 

@@ -4,6 +4,6 @@
 - `shard_chunks`: cuts shards into chunks and assembles them.
 - `orders`: orders of publishes, built from their records.
 - `consumer/`: `DagConsumer`: published content, for programs.
-- `verdict`: the validation rules on which every process of a deployment agrees.
+- `validation_rules`: the validation rules on which every process of a deployment agrees.
 - `errors`: the errors between a program and its shards.
 """

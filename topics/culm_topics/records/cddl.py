@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 from typing import Final
 
 from culm_topics.records.declare import Item, Record, items_of
-from culm_topics.records.kinds import Kind
+from culm_topics.records.kinds import ItemKind
 from culm_topics.records.shape import FORMAT
 from culm_topics.topic_spec import TopicSpec
 
@@ -36,7 +36,7 @@ def topic_cddl(records: Sequence[type[Record]]) -> str:
         for record in records:
             lines += ["", *_comment(record.declaration.about), *_rule(record)]
         lines.append("")
-    rules: dict[str, Kind] = {}
+    rules: dict[str, ItemKind] = {}
     for record in records:
         for item in items_of(record):
             rules |= item.kind.rules

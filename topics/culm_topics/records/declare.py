@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_tr
 
 import cbor2
 
-from culm_topics.records.kinds import ABSENT, Kind, fill, kind_of, notes_of
+from culm_topics.records.kinds import ABSENT, ItemKind, fill, kind_of, notes_of
 from culm_topics.records.shape import FORMAT, load_array, refuse_item, refuse_size
 
 _NULL: Final = b"\xf6"
@@ -76,7 +76,7 @@ class Item(NamedTuple):
     """One item of a record's array."""
 
     name: str
-    kind: Kind
+    kind: ItemKind
     note: str
     owner: str
     """The attribute that is this item or contains it."""
@@ -109,7 +109,7 @@ def record(
     return declare
 
 
-def spread(kind: Kind) -> Kind:
+def spread(kind: ItemKind) -> ItemKind:
     """Mark an attribute whose parts are items of the record itself, without a nested list."""
     return kind
 

@@ -23,7 +23,7 @@ _STRING: Final = "((n := {length}) + (1 if n < 24 else 2 if n < 256 else 3 if n 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class ItemKind:
     """One kind of item: how it is checked, read and written, and its CDDL."""
 
     cddl: str
@@ -47,9 +47,9 @@ class Kind:
     """Name of its CDDL rule, if it has a rule."""
     note: str = ""
     """Comment above that rule."""
-    uses: Mapping[str, Kind] = field(default_factory=dict)
+    uses: Mapping[str, ItemKind] = field(default_factory=dict)
     """Rules that its CDDL refers to."""
-    parts: Mapping[str, Kind] = field(default_factory=dict)
+    parts: Mapping[str, ItemKind] = field(default_factory=dict)
     """Items of a list of a fixed length, by name."""
     may_end: bool = False
     """Whether it may be omitted as the last item; it is then `ABSENT`."""
@@ -62,7 +62,7 @@ class Kind:
         return self.rule or self.cddl
 
     @property
-    def rules(self) -> dict[str, Kind]:
+    def rules(self) -> dict[str, ItemKind]:
         """The rules that CDDL with this term needs."""
         return {**self.uses, self.rule: self} if self.rule else dict(self.uses)
 
@@ -70,7 +70,7 @@ class Kind:
 ABSENT: Final = object()
 """Stands for an omitted last item."""
 
-Refinement = Callable[[Kind], Kind]
+Refinement = Callable[[ItemKind], ItemKind]
 """Changes that an annotation makes to the kind that follows from the type."""
 
 
@@ -79,15 +79,15 @@ def fill(template: str, item: str) -> str:
     return template.replace("{x}", item)
 
 
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> ItemKind:
     """Return the kind that an annotation declares."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         kind = next(
-            (refinement for refinement in hint.__metadata__ if isinstance(refinement, Kind)), None
+            (refinement for refinement in hint.__metadata__ if isinstance(refinement, ItemKind)), None
         ) or kind_of(arguments[0])
         for refinement in hint.__metadata__:
-            if not isinstance(refinement, (str, Kind)):
+            if not isinstance(refinement, (str, ItemKind)):
                 kind = refinement(kind)
         return kind
     if origin in (Union, UnionType):
@@ -141,7 +141,7 @@ def sized(*sizes: int) -> Refinement:
 def sized_between(low: int, high: int, unit: int = 1) -> Refinement:
     """Accept bytes, or text in UTF-8, of `low` to `high` bytes and a multiple of `unit`."""
 
-    def refine(kind: Kind) -> Kind:
+    def refine(kind: ItemKind) -> ItemKind:
         size = "len({x})" if kind.cddl == "bstr" else "utf8_size({x})"
         multiple = "" if unit == 1 else f" and not {size} % {unit}"
         words = f"{low} to {high} bytes" + ("" if unit == 1 else f", a multiple of {unit}")
@@ -154,7 +154,7 @@ def sized_between(low: int, high: int, unit: int = 1) -> Refinement:
 def counted(high: int, low: int = 0) -> Refinement:
     """Accept a list of `low` to `high` items."""
 
-    def refine(kind: Kind) -> Kind:
+    def refine(kind: ItemKind) -> ItemKind:
         holds = f"len({{x}}) <= {high}" if low == 0 else f"{low} <= len({{x}}) <= {high}"
         cddl = kind.cddl.replace("[* ", f"[{low or ''}*{high} ", 1)
         refined = where(holds, f"a list of {f'{low} to' if low else 'at most'} {high}")(kind)
@@ -166,7 +166,7 @@ def counted(high: int, low: int = 0) -> Refinement:
 def where(condition: str, wanted: str, **names: object) -> Refinement:
     """Accept only items that also fulfil a condition."""
 
-    def refine(kind: Kind) -> Kind:
+    def refine(kind: ItemKind) -> ItemKind:
         holds = f"{condition} and {kind.holds}" if kind.holds else condition
         sound = f"{kind.sound} and {condition}"
         return replace(kind, sound=sound, holds=holds, wanted=wanted, names={**kind.names, **names})
@@ -194,7 +194,7 @@ def named(*names: str) -> Refinement:
     return lambda kind: _row(dict(zip(names, kind.parts.values(), strict=True)), "", {}, named=True)
 
 
-def row(make: type, **hints: Any) -> Kind:
+def row(make: type, **hints: Any) -> ItemKind:
     """Return the kind of a list of a fixed length that stands for an object of `make`."""
     kinds = {name: kind_of(hint) for name, hint in hints.items()}
     kind = _row(kinds, make.__name__, {make.__name__: make}, named=True)
@@ -208,7 +208,7 @@ def _head_size(argument: int) -> int:
     return 1 if argument < 24 else 2
 
 
-def _optional(kind: Kind) -> Kind:
+def _optional(kind: ItemKind) -> ItemKind:
     # The optional rule is separate and begins with null, because some validators misread it otherwise.
     name = kind.rule or _WORDS[kind.cddl]
 
@@ -228,7 +228,7 @@ def _optional(kind: Kind) -> Kind:
     )
 
 
-def _choice(words: tuple[str, ...]) -> Kind:
+def _choice(words: tuple[str, ...]) -> ItemKind:
     cddl = " / ".join(f'"{word}"' for word in words)
     return replace(
         _PLAIN[str],
@@ -238,7 +238,7 @@ def _choice(words: tuple[str, ...]) -> Kind:
     )
 
 
-def _array(item: Kind) -> Kind:
+def _array(item: ItemKind) -> ItemKind:
     if item.parts:
         # The items of a row get names of their own: the checks then unpack a row once instead of indexing it.
         places = [f"i{n}" for n in range(len(item.parts))]
@@ -274,22 +274,22 @@ def _array(item: Kind) -> Kind:
     )
 
 
-def _is_asked(item: Kind) -> bool:
+def _is_asked(item: ItemKind) -> bool:
     # The numbers of a list are not checked one by one before writing.
     return item.holds not in ("", PLAIN_NUMBER)
 
 
-def _row(kinds: Mapping[str, Kind], make: str, names: Mapping[str, object], *, named: bool) -> Kind:
+def _row(kinds: Mapping[str, ItemKind], make: str, names: Mapping[str, object], *, named: bool) -> ItemKind:
     places = [(kind, f"{{x}}[{n}]") for n, kind in enumerate(kinds.values())]
     members = [f"{kind.name or name}: {kind.term}" if named else kind.term for name, kind in kinds.items()]
     checks = [f"type({{x}}) is list and len({{x}}) == {len(places)}"]
     checks += [fill(kind.sound, expression) for kind, expression in places]
     merged = dict(names)
-    uses: dict[str, Kind] = {}
+    uses: dict[str, ItemKind] = {}
     for kind in kinds.values():
         merged |= kind.names
         uses |= kind.rules
-    return Kind(
+    return ItemKind(
         cddl=f"[{', '.join(members)}]",
         wanted=f"[{', '.join(kinds)}]",
         sound=" and ".join(checks),
@@ -302,22 +302,22 @@ def _row(kinds: Mapping[str, Kind], make: str, names: Mapping[str, object], *, n
     )
 
 
-_PLAIN: Final[Mapping[object, Kind]] = {
-    int: Kind(
+_PLAIN: Final[Mapping[object, ItemKind]] = {
+    int: ItemKind(
         "uint",
         "an unsigned integer of 64 bits",
         f"type({{x}}) is int and {PLAIN_NUMBER}",
         size=_HEAD,
         holds=PLAIN_NUMBER,
     ),
-    bytes: Kind(
+    bytes: ItemKind(
         "bstr",
         "bytes",
         "type({x}) is bytes",
         size=_STRING.replace("{length}", "len({x})"),
         encoded="encode_bytes({x})",
     ),
-    str: Kind(
+    str: ItemKind(
         "tstr",
         "text",
         "type({x}) is str",

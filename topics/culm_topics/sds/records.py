@@ -17,7 +17,7 @@ from culm_topics.errors import RecordError
 from culm_topics.records.declare import Record, record
 from culm_topics.records.keys import ConnectorId, PeerId
 from culm_topics.records.kinds import (
-    Kind,
+    ItemKind,
     between,
     counted,
     row,
@@ -81,10 +81,10 @@ def _is_detail(item: object) -> bool:
     return item is None or type(item) in (bool, str, bytes)
 
 
-_DETAIL: Final = Kind(
+_DETAIL: Final = ItemKind(
     "uint / float64 / bool / tstr / bstr / [*10000 tstr] / null", "a detail", "True", rule="detail"
 )
-DETAILS: Final = Kind(
+DETAILS: Final = ItemKind(
     cddl="{* tstr => detail}",
     wanted=f"a map of at most {MAX_DETAILS} details, sorted by names of at most {MAX_NAME_BYTES} bytes",
     sound=f"type({{x}}) is dict and len({{x}}) <= {MAX_DETAILS} and are_details({{x}})",

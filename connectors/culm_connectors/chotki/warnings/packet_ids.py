@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from culm_models.chotki.ids import OFFSET_BITS
-from culm_topics.chotki.records import Bringer
+from culm_topics.chotki.records import RecordOrigin
 
 _CHUNK: Final = 65_536
 _ROW: Final = np.dtype([("name", "<u8"), ("digest", "<u8"), ("origin", "<u4")])
@@ -70,7 +70,7 @@ class PacketIds:
         self._latest: dict[int, _PacketDigest] = {}
         self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-max_packets // _CHUNK)))
 
-    def arrives(self, src: int, pro: int, packet: bytes, origin: Bringer) -> PacketArrival:
+    def arrives(self, src: int, pro: int, packet: bytes, origin: RecordOrigin) -> PacketArrival:
         """Classify a packet received from a connection."""
         known = self._find(src, pro)
         if known is None:
@@ -81,7 +81,7 @@ class PacketIds:
         return PacketArrival.REPEATED if known.origin == self._origin_hash(origin) else PacketArrival.LOOP
 
     def read(
-        self, src: int, pro: int, packet: bytes, origin: Bringer, *, partition: int, offset: int
+        self, src: int, pro: int, packet: bytes, origin: RecordOrigin, *, partition: int, offset: int
     ) -> PacketArrival:
         """Classify and remember a packet of the topic that is read for the first time at this offset."""
         arrival = self.arrives(src, pro, packet, origin)
@@ -95,7 +95,7 @@ class PacketIds:
         self.remember(src, pro, packet, origin)
         return arrival
 
-    def remember(self, src: int, pro: int, packet: bytes, origin: Bringer) -> None:
+    def remember(self, src: int, pro: int, packet: bytes, origin: RecordOrigin) -> None:
         """Remember a packet of the topic."""
         self._newest[src] = max(pro >> OFFSET_BITS, self._newest.get(src, 0))
         self._latest[self._name(src, pro)] = _PacketDigest(self._digest(packet), self._origin_hash(origin))
@@ -135,7 +135,7 @@ class PacketIds:
     def _name(self, src: int, pro: int) -> int:
         return self._hash(src.to_bytes(8, "big") + (pro >> OFFSET_BITS).to_bytes(8, "big"))
 
-    def _origin_hash(self, origin: Bringer) -> int:
+    def _origin_hash(self, origin: RecordOrigin) -> int:
         """Return the hash of an origin, by its edge and peer: a peer that reconnects keeps its hash."""
         return self._hash(origin.edge[:_OWN_KEY_BYTES] + origin.peer.to_bytes(8, "big")) & 0xFFFFFFFF
 

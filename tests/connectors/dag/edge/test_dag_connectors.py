@@ -18,7 +18,7 @@ from culm_models.dag.errors import RulesDiffer
 from culm_models.dag.replica.codec import encode_append
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import large_shard
-from culm_topics.dag.verdict import read_verdict
+from culm_topics.dag.validation_rules import read_rules
 from culm_topics.kafka.clients import KafkaSettings
 from tests.models.dag.signers import KEYS, publish
 from tests.support.dag.edge import dag_address, dag_connector
@@ -75,7 +75,7 @@ async def test_a_connector_of_other_verdict_settings_does_not_start(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     async with dag_connector(tmp_path / "one", kafka):
-        rules = read_verdict(kafka)
+        rules = read_rules(kafka)
         assert rules is not None and rules.policy == "bound"
     with pytest.raises(RulesDiffer, match="policy"):
         async with dag_connector(tmp_path / "other", kafka, policy="bearer"):

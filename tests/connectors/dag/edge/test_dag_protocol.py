@@ -41,7 +41,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ed
 
     monkeypatch.setattr(protocol, "ask_origin", lambda administration, names: ORIGIN)
     monkeypatch.setattr(admin, "list_topics", lambda kafka, specs: [_State() for _ in specs])
-    monkeypatch.setattr(protocol, "agree_verdict", agree)
+    monkeypatch.setattr(protocol, "agree_on_rules", agree)
 
     def make(**settings: Any) -> EdgeContext:
         producer: Any = ListedTopics()

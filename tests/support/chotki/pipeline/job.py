@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Mapping
 
-from culm_streaming.chotki.output_records import OutputRecord
+from culm_streaming.chotki.output_records import StagedRecord
 from culm_streaming.chotki.rows import InputTopic
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_topics.chotki.state_reader import EpochStaging
@@ -33,7 +33,7 @@ class MemoryJob:
         self._staging = EpochStaging(topics.partitions)
         self._read = [0] * topics.partitions
         self._planned: tuple[dict[Place, int], int] | None = None
-        self._written: list[OutputRecord] | None = None
+        self._written: list[StagedRecord] | None = None
         """What the micro-batch that is not finished came to when it first ran."""
 
     def values_of_epoch(self) -> dict[bytes, bytes]:

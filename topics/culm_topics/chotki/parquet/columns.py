@@ -69,7 +69,7 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 }
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column, by the number and the type of its field, which a rename does not change.
 
     `column` is its permanent name in the files; `name` is the present name of the field in the class.
@@ -86,7 +86,7 @@ class Column(NamedTuple):
         return self.number, self.letter
 
 
-def columns_of(class_: ChotkiClass | None, former: Collection[Column]) -> list[Column]:
+def columns_of(class_: ChotkiClass | None, former: Collection[TableColumn]) -> list[TableColumn]:
     """Return the columns of a class: existing columns of its table, then those of new fields."""
     fields = {} if class_ is None else class_.fields
     names: dict[Place, str] = {}
@@ -99,11 +99,11 @@ def columns_of(class_: ChotkiClass | None, former: Collection[Column]) -> list[C
         if letter in _TYPES:
             column_name = _column_name(name, number, letter, taken)
             taken.add(column_name.casefold())
-            columns.append(Column(number, letter, column_name, name))
+            columns.append(TableColumn(number, letter, column_name, name))
     return columns
 
 
-def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[Column]) -> pa.Schema:
+def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[TableColumn]) -> pa.Schema:
     """Return the schema of a table's files. Each field has its own ID, for readers that use field IDs."""
     fields = [
         pa.field(column.column, _TYPES[column.letter], metadata=_field_metadata(column)) for column in columns
@@ -119,7 +119,7 @@ def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[Column
     )
 
 
-def row_of(object_: ChotkiObject, columns: Iterable[Column]) -> dict[str, Any]:
+def row_of(object_: ChotkiObject, columns: Iterable[TableColumn]) -> dict[str, Any]:
     """Return an object as a row.
 
     Values without a column, or unreadable ones, are JSON in `_others`, by number and type.
@@ -146,7 +146,7 @@ def _names_by_place(class_: ChotkiClass) -> dict[Place, str]:
     return {place_of(class_.id, field): name for name, field in class_.fields.items()}
 
 
-def _field_metadata(column: Column) -> dict[str, str]:
+def _field_metadata(column: TableColumn) -> dict[str, str]:
     # Numbers have at most 12 bits: the ID fits into 32 bits.
     return {"PARQUET:field_id": str(column.number << 8 | ord(column.letter)), "culm.name": column.name}
 

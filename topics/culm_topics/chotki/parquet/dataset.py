@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 from culm_models.chotki.ids import Id
 from culm_topics.chotki.errors import ExportRefused
 from culm_topics.chotki.objects import ChotkiClass
-from culm_topics.chotki.parquet.columns import EPOCH_COLUMN, Column
+from culm_topics.chotki.parquet.columns import EPOCH_COLUMN, TableColumn
 from culm_topics.errors import RecordError
 from culm_topics.kafka.origin import Origin
 
@@ -42,7 +42,7 @@ class Table:
     """A class's table: its folder, its columns, the epoch and the offsets up to which it is complete."""
 
     folder: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     epoch: int
     offsets: Mapping[int, int]
 
@@ -150,7 +150,7 @@ class Dataset:
                 self.tables = {
                     _id(text): Table(
                         str(table["folder"]),
-                        tuple(Column(**column) for column in table["columns"]),
+                        tuple(TableColumn(**column) for column in table["columns"]),
                         int(table["epoch"]),
                         {int(partition): int(offset) for partition, offset in table["offsets"]},
                     )

@@ -1,19 +1,11 @@
 """Keys and values of the `chotki.*` topics.
 
 - `keys`: their keys, and the partition of a source or a block; `shape`: items that several records share.
-- `brought`: records of edges and writers. `state`: the merged state of the job; `large_fields`: its values in
-  pieces.
+- `received`: records of edges and writers. `state`: the merged state of the job; `large_fields`: its
+  values in pieces.
 - `operations`: vectors, sources and the states of sessions, for operators.
 """
 
-from culm_topics.chotki.records.brought import (
-    MAX_PACKET_BYTES,
-    MAX_PIECE_BYTES,
-    CommitRecord,
-    OperandReader,
-    OperandRecord,
-    PacketRecord,
-)
 from culm_topics.chotki.records.keys import (
     block_partition,
     epoch_key,
@@ -43,7 +35,15 @@ from culm_topics.chotki.records.operations import (
     SourceRecord,
     SourceState,
 )
-from culm_topics.chotki.records.shape import Bringer, Ends
+from culm_topics.chotki.records.received import (
+    MAX_PACKET_BYTES,
+    MAX_PIECE_BYTES,
+    CommitRecord,
+    OperandReader,
+    OperandRecord,
+    PacketRecord,
+)
+from culm_topics.chotki.records.shape import Ends, RecordOrigin
 from culm_topics.chotki.records.state import BlockVectorRecord, EpochRecord, FieldRecord
 
 __all__ = [
@@ -51,7 +51,6 @@ __all__ = [
     "MAX_PIECE_BYTES",
     "Behind",
     "BlockVectorRecord",
-    "Bringer",
     "CommitRecord",
     "Ends",
     "EpochRecord",
@@ -65,6 +64,7 @@ __all__ = [
     "OperandRecord",
     "PacketRecord",
     "PieceRecord",
+    "RecordOrigin",
     "SessionRecord",
     "SourceRecord",
     "SourceState",

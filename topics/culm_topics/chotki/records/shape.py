@@ -7,13 +7,13 @@ from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.rdx import check_value
 from culm_topics.chotki.records.keys import EDGE_SIZE
-from culm_topics.records.kinds import Kind, counted, named, rule, sized, sized_between, when_read
+from culm_topics.records.kinds import ItemKind, counted, named, rule, sized, sized_between, when_read
 
 MAX_TEXT_BYTES: Final = 1_024
 MAX_PARTITIONS: Final = 65_536
 
 
-class Bringer(NamedTuple):
+class RecordOrigin(NamedTuple):
     """Origin of a record: an edge (32 bytes), and the peer (its source) and the session that sent it.
 
     A record that an edge or a writer made itself has peer 0 and session 0.
@@ -37,7 +37,7 @@ def _by_partition(ends: list[list[int]]) -> bool:
     return all(map(lt, partitions, partitions[1:]))
 
 
-_COMPAT: Final = Kind(
+_COMPAT: Final = ItemKind(
     cddl='"go"',
     wanted="go, or left off",
     sound="({x} is ABSENT or {x} == 'go')",

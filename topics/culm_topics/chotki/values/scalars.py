@@ -143,7 +143,7 @@ class Pairs(MutableMapping[Scalar, Scalar]):
         if not isinstance(other, Mapping):
             return NotImplemented
         try:
-            return parts_of(self) == parts_of(other)
+            return written_pairs(self) == written_pairs(other)
         except (TypeError, ValueError):
             return False
 
@@ -172,7 +172,7 @@ def _key(value: object) -> Part:
         raise KeyError(value) from error
 
 
-def parts_of(value: Mapping[Any, Any]) -> dict[Part, Part]:
+def written_pairs(value: Mapping[Any, Any]) -> dict[Part, Part]:
     """Return the pairs of a mapping in written form.
 
     Raises `TypeError`, `ValueError` if an M cannot hold them.

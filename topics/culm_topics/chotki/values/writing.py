@@ -21,8 +21,8 @@ from culm_topics.chotki.values.scalars import (
     Value,
     integer,
     part_of,
-    parts_of,
     reread,
+    written_pairs,
 )
 
 
@@ -76,7 +76,7 @@ def _said(letter: str, value: object) -> object:
     if letter in FIRST_LETTERS:
         return WRITE[letter](value)
     if letter == "M":
-        return parts_of(_mapping(value))
+        return written_pairs(_mapping(value))
     parts = [part_of(element) for element in _elements_of(value)]
     return parts if letter == "L" else {data for _, data in parts}
 
@@ -108,7 +108,7 @@ def _write_elements(value: object, old: bytes) -> bytes:
 
 
 def _write_pairs(value: object, old: bytes) -> bytes:
-    wanted = parts_of(_mapping(value))
+    wanted = written_pairs(_mapping(value))
     if any(not data for _, data in wanted.values()):
         raise ValueError("every replica treats a pair whose value is 0, 0-0 or empty as removed")
     shown = {part_of(key): part_of(element) for key, element in read_pairs(old).items()}

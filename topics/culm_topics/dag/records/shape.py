@@ -17,7 +17,7 @@ from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.errors import DagError
 from culm_topics.errors import RecordError
 from culm_topics.records.declare import Codec
-from culm_topics.records.kinds import Kind, called, counted, row, rule, sized_between, where
+from culm_topics.records.kinds import ItemKind, called, counted, row, rule, sized_between, where
 from culm_topics.records.shape import FORMAT, require
 
 MAX_RECORD_BYTES: Final = 1_000_000
@@ -31,7 +31,7 @@ def is_node(cid: Cid) -> bool:
     return cid.version == 1 and cid.codec == DAG_CBOR and cid.is_sha2_256
 
 
-_LINK: Final = Kind("#6.42(bstr)", "a link", "isinstance({x}, Cid)", names={"Cid": Cid}, rule="link")
+_LINK: Final = ItemKind("#6.42(bstr)", "a link", "isinstance({x}, Cid)", names={"Cid": Cid}, rule="link")
 Link = Annotated[Cid, _LINK]
 """A link of any kind."""
 NodeLink = Annotated[Cid, _LINK, where("is_node({x})", "a link to DAG-CBOR by sha2-256", is_node=is_node)]
@@ -65,7 +65,7 @@ def _ascend(links: Iterable[Cid]) -> bool:
     return all(low < high for low, high in pairwise(links))
 
 
-def _first_links(link: Any) -> Kind:
+def _first_links(link: Any) -> ItemKind:
     kind = row(FirstLinks, total=int, links=Annotated[tuple[link, ...], counted(MAX_FIRST_LINKS)])
     note = (
         f"The number of links, and the first of them in text order: at most {MAX_FIRST_LINKS}, of "

@@ -20,7 +20,7 @@ _PARTITION_BITS = 16
 _PARTITION_MASK = (1 << _PARTITION_BITS) - 1
 
 
-class Verdict(Enum):
+class SequenceResult(Enum):
     """Relation of a record to its log's height."""
 
     NEXT = auto()
@@ -49,12 +49,12 @@ class LogHeights:
         """Return the log's height; 0 if nothing of it was handed out."""
         return self._rows.get(key, 0) >> _PARTITION_BITS
 
-    def judge(self, key: bytes, seq_num: int) -> Verdict:
+    def judge(self, key: bytes, seq_num: int) -> SequenceResult:
         """Classify a record with this sequence number."""
         height = self._rows.get(key, 0) >> _PARTITION_BITS
         if seq_num == height + 1:
-            return Verdict.NEXT
-        return Verdict.REPEAT if seq_num <= height else Verdict.EARLY
+            return SequenceResult.NEXT
+        return SequenceResult.REPEAT if seq_num <= height else SequenceResult.EARLY
 
     def raise_to(self, key: bytes, seq_num: int, partition: int) -> None:
         """Raise the log's height to `seq_num`, last seen in `partition`; a height never sinks.

@@ -20,7 +20,7 @@ from culm_topics.logs.consumer.commits import CommitPosition, Commits
 from culm_topics.readers.batch import Partition
 
 
-class Member(Protocol):
+class GroupMember(Protocol):
     """The reader whose partitions come and go."""
 
     def take_over(self, partitions: Sequence[int]) -> None:
@@ -43,7 +43,7 @@ class Rebalances:
     """Takes part in the rebalances of a group for one reader."""
 
     def __init__(
-        self, member: Member, commits: Commits, on_revoke: Callable[[tuple[int, ...]], None] | None
+        self, member: GroupMember, commits: Commits, on_revoke: Callable[[tuple[int, ...]], None] | None
     ) -> None:
         self._member = member
         self._commits = commits

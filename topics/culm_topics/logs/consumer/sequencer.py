@@ -8,7 +8,13 @@ from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import LogGap, RecordError
 from culm_topics.logs.consumer.entry import LogEntry, Selection
-from culm_topics.logs.consumer.heights import MAX_EARLY_RECORDS, EarlyRecords, Hole, LogHeights, Verdict
+from culm_topics.logs.consumer.heights import (
+    MAX_EARLY_RECORDS,
+    EarlyRecords,
+    Hole,
+    LogHeights,
+    SequenceResult,
+)
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition, SparseEntries, log_position
 from culm_topics.logs.records import LogRecord
@@ -46,7 +52,7 @@ class Sequencer:
         if decoded is None:
             return
         known_key, record, _, _ = decoded
-        if in_sequence and self.heights.judge(known_key, record.seq_num) is Verdict.EARLY:
+        if in_sequence and self.heights.judge(known_key, record.seq_num) is SequenceResult.EARLY:
             if not self._is_set_aside(known_key):
                 self._note_gap(known_key, record.seq_num, partition, offset)
             return
@@ -73,13 +79,13 @@ class Sequencer:
             return None
         known_key, record, flavour, (public_key, log_id) = decoded
         verdict = self.heights.judge(known_key, record.seq_num)
-        if verdict is Verdict.REPEAT:
+        if verdict is SequenceResult.REPEAT:
             return None
-        if verdict is Verdict.EARLY and learns and not self.early.waits(known_key):
+        if verdict is SequenceResult.EARLY and learns and not self.early.waits(known_key):
             height = self.heights.height(known_key)
             if height == 0:
-                verdict = Verdict.NEXT
-        if verdict is Verdict.EARLY and self._is_set_aside(known_key):
+                verdict = SequenceResult.NEXT
+        if verdict is SequenceResult.EARLY and self._is_set_aside(known_key):
             return None
         entry = LogEntry(
             public_key,
@@ -94,7 +100,7 @@ class Sequencer:
             timestamp_ms,
             flavour,
         )
-        if verdict is Verdict.EARLY:
+        if verdict is SequenceResult.EARLY:
             self.early.keep(known_key, entry, self.heights.height(known_key), now_s + self._gap_wait_seconds)
             if len(self.early) > MAX_EARLY_RECORDS:
                 self.set_aside(self.early.holes[0])

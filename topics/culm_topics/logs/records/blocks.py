@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final
 
 from culm_topics.errors import RecordError
 from culm_topics.records.declare import Record, record
-from culm_topics.records.kinds import Kind, between, counted, named, rule, sized_between, when_read
+from culm_topics.records.kinds import ItemKind, between, counted, named, rule, sized_between, when_read
 from culm_topics.records.shape import head_size, string_size, text_size
 
 MAX_BLOCK_BITS = 16
@@ -64,7 +64,7 @@ def _lifts_size(lifts: dict[str, bytes]) -> int:
     )
 
 
-_LIFTS: Final = Kind(
+_LIFTS: Final = ItemKind(
     cddl="{* tstr => bstr}",
     wanted=f"bytes under the names of at most {_MAX_LIFTS} lifts, sorted by name",
     sound=f"type({{x}}) is dict and len({{x}}) <= {_MAX_LIFTS} and are_lifts({{x}})",

@@ -21,14 +21,14 @@ from culm_topics.records.keys import (
     check_peer_key,
     split_flavoured_log_key,
 )
-from culm_topics.records.kinds import Kind, kind_of, rule, sized_between, where
+from culm_topics.records.kinds import ItemKind, kind_of, rule, sized_between, where
 from culm_topics.records.shape import MAX_UINT, require
 
 Runs = tuple[tuple[int, int], ...]
 """((start, end), ...) from 1 on, each end exclusive; ascending and never touching."""
 
 
-def runs_kind(maximum: int, together: str) -> Kind:
+def runs_kind(maximum: int, together: str) -> ItemKind:
     """Return the kind of a list of at most `maximum` runs; `together` ends the comment of its CDDL."""
     note = (
         "Runs of sequence numbers: start, end, start, end ..., each end one above the last of its run; "

@@ -11,7 +11,7 @@ in the log's block; every `CHUNK` entries move to a record of their own, so that
 long a log grows. (An author who wants two own entries that share eight bytes of their hashes has to try 2**32
 hashes, and gains only that the second entry is dropped as a repeat instead of being reported.)
 
-A `Book` holds every log of the touched blocks, then the new ones; logs are identified by their index there.
+A `LogTable` holds every log of the touched blocks, then the new ones; logs are identified by their index.
 Skiplinks and tail are stored log by log, in order of sequence number, so that a whole micro-batch is looked
 up and written in a few array operations.
 
@@ -171,7 +171,7 @@ _SEQ_NUM_BITS = 40
 _MAX_SEQ_NUM = np.uint64((1 << _SEQ_NUM_BITS) - 1)
 
 
-class Book:
+class LogTable:
     """The state of the logs in the blocks of `block_of_key`, and of the new logs among its keys.
 
     `index` gives each log's index in `logs`, an array of `LOG`. A new log whose block is full is not in it.

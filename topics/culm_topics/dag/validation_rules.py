@@ -20,7 +20,7 @@ SETTINGS_TOPIC: Final = "dag.settings"
 _FLUSH_SECONDS: Final = 30.0
 
 
-def verdict_in_force(records: Iterable[tuple[bytes, bytes]]) -> ValidationRules | None:
+def rules_in_force(records: Iterable[tuple[bytes, bytes]]) -> ValidationRules | None:
     """Return the settings in (key, value) records of the topic, taken in order; None if there are none.
 
     Raises `RulesMalformed` if the first record is malformed: no process may act without the settings.
@@ -32,26 +32,26 @@ def verdict_in_force(records: Iterable[tuple[bytes, bytes]]) -> ValidationRules 
     return decode_rules(in_force) if in_force else None
 
 
-def read_verdict(settings: KafkaSettings) -> ValidationRules | None:
+def read_rules(settings: KafkaSettings) -> ValidationRules | None:
     """Return the deployment's validation rules; None if none have been published.
 
     Raises `RulesMalformed`, `TopicMissing`, `KafkaFailure`.
     """
-    return verdict_in_force((message.key, message.value) for message in read_to_end(settings, SETTINGS_TOPIC))
+    return rules_in_force((message.key, message.value) for message in read_to_end(settings, SETTINGS_TOPIC))
 
 
-def agree_verdict(settings: KafkaSettings, own: ValidationRules) -> ValidationRules:
+def agree_on_rules(settings: KafkaSettings, own: ValidationRules) -> ValidationRules:
     """Compare a process's own settings with the deployment's before it starts.
 
     If there are none, its own settings are published. Raises `RulesDiffer` with the fields that differ,
-    `RulesUnsupported` for settings that this process does not support, and the errors of `read_verdict`.
+    `RulesUnsupported` for settings that this process does not support, and the errors of `read_rules`.
     Blocks.
     """
     own.require_supported()
-    published = read_verdict(settings)
+    published = read_rules(settings)
     if published is None:
         _publish(settings, own)
-        published = read_verdict(settings)
+        published = read_rules(settings)
     if published is None:
         raise KafkaFailure(f"{settings.topic(SETTINGS_TOPIC)}: what was published is not there")
     require_same_rules(own, published)

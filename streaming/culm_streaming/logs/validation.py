@@ -17,18 +17,18 @@ from culm_models.bamboo import Entry, check_links, errors
 from culm_models.bamboo.hashes import PREFIX
 from culm_models.errors import CulmError
 from culm_models.p2panda.ingest import LogSchemaError
-from culm_streaming.logs.book import ENDED, Book, skiplink_targets
+from culm_streaming.logs.log_table import ENDED, LogTable, skiplink_targets
 from culm_streaming.logs.rows import END_OF_LOG, HAS_SKIPLINK, Array
 
 
-def simply_continued(book: Book, owners: Array, heads: Array) -> Array:
+def simply_continued(log_table: LogTable, owners: Array, heads: Array) -> Array:
     """Return for each row whether all rows of its log continue it, with correct links and nothing unusual.
 
     Rows are sorted by owner and sequence number, all above their log's height.
     """
     if not len(owners):
         return np.zeros(0, bool)
-    logs = book.logs
+    logs = log_table.logs
     seq_nums, height = heads["seq_num"], logs["height"][owners]
     is_first = np.concatenate([[True], owners[1:] != owners[:-1]])
     starts = np.flatnonzero(is_first)
@@ -52,7 +52,7 @@ def simply_continued(book: Book, owners: Array, heads: Array) -> Array:
         target = skiplink_targets(seq_nums[with_skiplink])
         floor = height[with_skiplink]
         in_batch = target > floor
-        is_known, named = book.skiplink_hashes(owners[with_skiplink], target)
+        is_known, named = log_table.skiplink_hashes(owners[with_skiplink], target)
         behind = first[with_skiplink] + (target - floor - 1).astype(np.int64)
         is_known |= in_batch
         behind = np.where(in_batch & (behind >= 0) & (behind < len(owners)), behind, 0)
@@ -89,7 +89,7 @@ class LogState:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRow:
     """A refused row; for a fork, `first` is the row of the entry that is kept."""
 
     row: int
@@ -98,17 +98,17 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Verdicts:
+class RowResults:
     """Rows by result; repeats are in none of the lists."""
 
     accepted: list[int] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[RefusedRow] = field(default_factory=list)
     early: list[int] = field(default_factory=list)
 
 
-def judge(log: LogState, candidates: Sequence[Candidate]) -> Verdicts:
+def judge(log: LogState, candidates: Sequence[Candidate]) -> RowResults:
     """Validate `candidates`, which are sorted by sequence number and then by arrival."""
-    verdicts = Verdicts()
+    results = RowResults()
     height, schema = log.height, log.schema
     hashes = {**log.hashes, log.height: log.hash} if log.height else {}
     ended_at = log.height if log.ended else None
@@ -121,21 +121,21 @@ def judge(log: LogState, candidates: Sequence[Candidate]) -> Verdicts:
         seen.add((seq_num, candidate.hash))
         if seq_num in row_at:
             error = fork(seq_num, hashes[seq_num], is_yamf=log.is_yamf)
-            verdicts.refused.append(Refusal(candidate.row, error, row_at[seq_num]))
+            results.refused.append(RefusedRow(candidate.row, error, row_at[seq_num]))
             continue
         if ended_at is None and seq_num > height + 1:
-            verdicts.early.append(candidate.row)
+            results.early.append(candidate.row)
             continue
         refused = _check(candidate, hashes, ended_at, schema)
         if refused is not None:
-            verdicts.refused.append(Refusal(candidate.row, refused))
+            results.refused.append(RefusedRow(candidate.row, refused))
             continue
-        verdicts.accepted.append(candidate.row)
+        results.accepted.append(candidate.row)
         height, schema = seq_num, candidate.schema
         hashes[seq_num], row_at[seq_num] = candidate.hash, candidate.row
         if candidate.end_of_log:
             ended_at = seq_num
-    return verdicts
+    return results
 
 
 def fork(seq_num: int, first_hash: bytes, *, is_yamf: bool) -> errors.ForkError:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import Id
-from culm_topics.chotki.records.shape import Bringer, SomeCompat, SomeEnds, Vector
+from culm_topics.chotki.records.shape import RecordOrigin, SomeCompat, SomeEnds, Vector
 from culm_topics.records.declare import Record, record, spread
 from culm_topics.records.kinds import sized_between
 from culm_topics.records.shape import require, string_size
@@ -28,7 +28,7 @@ class PacketRecord(Record):
     deployment has reached it. `compat` tells how the packet is read: a value in it may not parse by default.
     """
 
-    bringer: Annotated[Bringer, spread]
+    bringer: Annotated[RecordOrigin, spread]
     after: Annotated[int, "progress of the source that the packet follows"]
     packet: Annotated[bytes, sized_between(0, MAX_PACKET_BYTES)]
     compat: SomeCompat = Compat.DEFAULT
@@ -46,7 +46,7 @@ class OperandRecord(Record):
     `Compat.GO` it need not parse as its type.
     """
 
-    bringer: Annotated[Bringer, spread]
+    bringer: Annotated[RecordOrigin, spread]
     operand: Annotated[bytes, sized_between(0, MAX_PIECE_BYTES), "a bare value, as in D"]
     piece: Annotated[int, "from 0"] = 0
     pieces: Annotated[int, "number of pieces; 1: the operand is complete"] = 1
@@ -57,7 +57,9 @@ class OperandRecord(Record):
         require(self.piece < self.pieces <= MAX_PIECES, _FIELDS, "no such piece")
 
     @staticmethod
-    def of(bringer: Bringer, operand: bytes, compat: Compat = Compat.DEFAULT) -> "Iterator[OperandRecord]":
+    def of(
+        bringer: RecordOrigin, operand: bytes, compat: Compat = Compat.DEFAULT
+    ) -> "Iterator[OperandRecord]":
         """Yield the records of an operand of any size. Raises `RecordError` if it needs too many pieces."""
         pieces = max(1, -(-len(operand) // MAX_PIECE_BYTES))
         require(pieces <= MAX_PIECES, _FIELDS, f"an operand of {len(operand)} bytes")
@@ -77,9 +79,9 @@ class OperandReader:
 
     def __init__(self) -> None:
         self._prefix = b""
-        self._bringer = Bringer(b"", 0, 0)
+        self._bringer = RecordOrigin(b"", 0, 0)
 
-    def read(self, value: bytes | None) -> tuple[Bringer, bytes, int, int, Compat]:
+    def read(self, value: bytes | None) -> tuple[RecordOrigin, bytes, int, int, Compat]:
         """Return the bringer and all other fields, as `OperandRecord.decode` does. Raises `RecordError`."""
         at = len(self._prefix)
         if value is not None and at and value.startswith(self._prefix):
@@ -105,7 +107,7 @@ class CommitRecord(Record):
     everything that the connection has produced.
     """
 
-    bringer: Annotated[Bringer, spread]
+    bringer: Annotated[RecordOrigin, spread]
     t: Annotated[Id, spread, "T, the id of the sync"]
     vector: Annotated[Vector, "progress of each source after the diff"]
     after: Annotated[Vector, "progress of each source before the diff"]
