@@ -75,13 +75,13 @@ async def test_an_event_of_sds_that_is_missing_is_waited_for_a_minute(
 ) -> None:
     """Neither given up at once, nor waited for a day longer."""
     written_ms = wall_ms()
-    found = SimpleNamespace(event=SimpleNamespace(number=3), offset=7, size=10)
+    record = SimpleNamespace(event=SimpleNamespace(number=3), offset=7, size=10)
 
     async def pages(*_: object) -> AsyncGenerator[tuple[list[object], int, int], None]:
         yield [SimpleNamespace(key=channel_key("room"), timestamp_ms=written_ms)], 8, 8
 
     monkeypatch.setattr(replay, "_pages", pages)
-    monkeypatch.setattr(replay, "_event", lambda *_: found)
+    monkeypatch.setattr(replay, "_event", lambda *_: record)
     monkeypatch.setattr(replay, "_size_of", lambda _: 10)
     monkeypatch.setattr(time, "time_ns", lambda: (written_ms + days * _DAY_MS) * 1_000_000)
 
@@ -91,10 +91,10 @@ async def test_an_event_of_sds_that_is_missing_is_waited_for_a_minute(
 
         readers = cast(Any, None)
         reading = read_events(readers, "room", 0, 0, lambda: 8, expected=2, now_ms=now_ms)
-        return [one async for ready, _, _ in reading for one in ready]
+        return [event async for ready, _, _ in reading for event in ready]
 
     assert await events(0) == []
-    assert await events(120_000) == [found]
+    assert await events(120_000) == [record]
 
 
 @pytest.mark.parametrize(("hard", "is_warned"), [(open_files.ENOUGH, False), (1_024, True)])

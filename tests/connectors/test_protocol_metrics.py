@@ -39,23 +39,23 @@ STREAMING = ROOT / "streaming" / "culm_streaming"
 
 def literals(folder: Path) -> set[str]:
     """The names of families that a folder's modules write out."""
-    found: set[str] = set()
+    words: set[str] = set()
     for path in folder.rglob("*.py"):
-        found |= set(re.findall(r'"(culm_[a-z0-9_]+)"', path.read_text()))
-    return {name for name in found if not name.startswith(("culm_connectors", "culm_models", "culm_topics"))}
+        words |= set(re.findall(r'"(culm_[a-z0-9_]+)"', path.read_text()))
+    return {name for name in words if not name.startswith(("culm_connectors", "culm_models", "culm_topics"))}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_families_of_one_protocol_begin_with_its_name(name: str) -> None:
-    found = literals(CONNECTORS / name)
-    assert all(one.startswith(f"culm_{name}_") for one in found)
+    families = literals(CONNECTORS / name)
+    assert all(family.startswith(f"culm_{name}_") for family in families)
 
 
 def test_shared_services_name_no_family_of_a_protocol() -> None:
     shared = [path for path in CONNECTORS.iterdir() if path.is_dir() and path.name not in NAMES]
-    found = set().union(*map(literals, shared))
-    assert "culm_connections" in found
-    assert not [one for one in found if one.startswith(tuple(f"culm_{name}_" for name in NAMES))]
+    families = set().union(*map(literals, shared))
+    assert "culm_connections" in families
+    assert not [family for family in families if family.startswith(tuple(f"culm_{name}_" for name in NAMES))]
 
 
 @pytest.mark.parametrize("told_by", ["connector", "jobs"])
@@ -66,7 +66,7 @@ def test_a_family_has_the_label_or_a_protocol_s_name_or_is_of_a_shared_service(t
     for line in (frozen.FIXTURES / f"metrics-of-{told_by}.txt").read_text().splitlines():
         name, kind, labels = line.split()
         is_labelled = "protocol" in labels.split(",")
-        is_named = name.startswith(tuple(f"culm_{one}_" for one in NAMES))
+        is_named = name.startswith(tuple(f"culm_{name}_" for name in NAMES))
         assert not (is_labelled and is_named)
         assert is_named or name.removesuffix("_total") in plain
         assert (kind == "counter") == name.endswith("_total")
@@ -75,20 +75,21 @@ def test_a_family_has_the_label_or_a_protocol_s_name_or_is_of_a_shared_service(t
 def samples(metrics: Iterator[Metric], name: str) -> dict[tuple[str, ...], float]:
     """Values by labels, those of `protocol` first."""
     return {
-        (one.labels["protocol"], *(value for label, value in one.labels.items() if label != "protocol")): (
-            one.value
-        )
+        (
+            sample.labels["protocol"],
+            *(value for label, value in sample.labels.items() if label != "protocol"),
+        ): (sample.value)
         for family in metrics
-        for one in family.samples
-        if one.name == name
+        for sample in family.samples
+        if sample.name == name
     }
 
 
 def test_protocols_share_a_family_and_only_those_with_sessions_tell_of_some() -> None:
-    one, other = SessionMetrics(connections=2, sessions_started=5), ProtocolMetrics(connections=3)
-    one.sessions_failed["one.timeout"] += 1
+    first, other = SessionMetrics(connections=2, sessions_started=5), ProtocolMetrics(connections=3)
+    first.sessions_failed["one.timeout"] += 1
     other.rejects["other.noise"] += 4
-    measured = {"one": one, "other": other}
+    measured = {"one": first, "other": other}
     assert samples(families(measured), "culm_connections") == {("one",): 2, ("other",): 3}
     assert samples(families(measured), "culm_sessions_started_total") == {("one",): 5}
     assert samples(families(measured), "culm_sessions_failed_total") == {("one", "one.timeout"): 1}
@@ -96,14 +97,14 @@ def test_protocols_share_a_family_and_only_those_with_sessions_tell_of_some() ->
 
 
 def test_two_drivers_of_a_protocol_are_added() -> None:
-    one, other = SessionMetrics(bytes_in=1, staged=2), SessionMetrics(bytes_in=10, sessions_done=1)
-    one.rejects["a"], other.rejects["a"], other.rejects["b"] = 1, 2, 3
-    one.accept_latency.observe(0.1)
+    first, other = SessionMetrics(bytes_in=1, staged=2), SessionMetrics(bytes_in=10, sessions_done=1)
+    first.rejects["a"], other.rejects["a"], other.rejects["b"] = 1, 2, 3
+    first.accept_latency.observe(0.1)
     other.accept_latency.observe(3.0, 2)
-    both = added(one, other)
+    both = added(first, other)
     assert (both.bytes_in, both.staged, both.sessions_done) == (11, 2, 1)
     assert both.rejects == {"a": 3, "b": 3}
-    assert (both.accept_latency.count, one.accept_latency.count) == (3, 1)
+    assert (both.accept_latency.count, first.accept_latency.count) == (3, 1)
 
 
 def test_durations_fall_into_the_bucket_that_holds_them() -> None:
@@ -205,7 +206,7 @@ async def test_who_is_turned_away_at_a_door_is_counted_with_protocol_and_reason(
         await doors.open([quic, tcp])
         address, at_tcp = doors.address("quic/1"), doors.address("tcp-door")
         assert address is not None and at_tcp is not None
-        held = await connect(address, identity(2), None, settings, alpn="quic/1")
+        connection = await connect(address, identity(2), None, settings, alpn="quic/1")
         for who, alpn in ((3, "quic/1"), (2, "late/1"), (2, "none/1")):
             with pytest.raises(ConnectError):
                 await connect(address, identity(who), None, settings, alpn=alpn)
@@ -216,21 +217,21 @@ async def test_who_is_turned_away_at_a_door_is_counted_with_protocol_and_reason(
 
         allowed = False
         doors.judge_again()
-        assert (await held.wait_closed()).code == CloseCode.REVOKED
+        assert (await connection.wait_closed()).code == CloseCode.REVOKED
         with pytest.raises(TransportError):
             await (await connect_tcp(at_tcp, TcpSettings())).read()
-        told = collector(doors, protocols)
+        collected = collector(doors, protocols)
         refused = {
             ("one", "identity"): 2,
             ("two", "not_ready"): 1,
             ("", "alpn"): 1,
             ("two", "barred"): 1,
         }
-        await until(lambda: samples(told.collect(), "culm_connections_refused_total") == refused)
-        assert samples(told.collect(), "culm_connections_closed_total") == {("one", "revoked"): 2}
+        await until(lambda: samples(collected.collect(), "culm_connections_refused_total") == refused)
+        assert samples(collected.collect(), "culm_connections_closed_total") == {("one", "revoked"): 2}
 
         registry = CollectorRegistry()
-        registry.register(told)
+        registry.register(collected)
         page = generate_latest(registry).decode()
         declared = re.findall(r"^# TYPE (\S+)", page, re.MULTILINE)
         assert len(declared) == len(set(declared)), "a family is told once, whoever shares it"

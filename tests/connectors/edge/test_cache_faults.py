@@ -57,9 +57,11 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 def write_truth(kafka: KafkaSettings, log: list[CheckedOperation]) -> None:
     """What the job writes."""
     writer = producer(kafka)
-    for one in log:
-        record = LogRecord(one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id)
-        writer.produce(kafka.topic("logs"), record.encode(), log_key(*one.log))
+    for entry in log:
+        record = LogRecord(
+            entry.entry.seq_num, entry.entry_bytes, entry.payload_bytes, entry.hash, entry.schema_id
+        )
+        writer.produce(kafka.topic("logs"), record.encode(), log_key(*entry.log))
     assert writer.flush(20) == 0
 
 
@@ -98,7 +100,7 @@ async def test_a_full_index_takes_nothing_and_goes_on_when_there_is_space_and_sd
             for operation in await writer.publish([Draft("create", SCHEMA, {"name": "x" * 60_000})])
         ]
         writer.dial(edge.address)
-        await until(lambda: any("(index.full)" in one for one in edge.health.why_not_ready()))
+        await until(lambda: any("(index.full)" in reason for reason in edge.health.why_not_ready()))
         async with at(edge, 1) as a, at(edge, 2) as b:
             await a.joins("room", "a")
             await b.joins("room", "b")
@@ -148,7 +150,11 @@ async def test_a_store_of_chotki_that_is_damaged_while_it_is_open_or_closed_is_f
     def edge() -> Edge:
         chotki = ChotkiEdgeSettings(listen=("tcp://127.0.0.1:0",), name="edge")
         settings = ConnectorSettings(directory=folder, chotki=chotki)
-        return Edge(settings, kafka, protocols=[one for one in PROTOCOLS if one.name in ("chotki", "sds")])
+        return Edge(
+            settings,
+            kafka,
+            protocols=[protocol for protocol in PROTOCOLS if protocol.name in ("chotki", "sds")],
+        )
 
     def chotki(edge: Edge) -> ChotkiProtocol:
         protocol = edge.protocols["chotki"]
@@ -194,7 +200,7 @@ async def test_a_full_disk_makes_the_index_of_sds_late_and_channels_go_on(
         leave_no_space(index._file._file)
         for number in range(120):
             store(kafka, "room", message("x", f"stored {number}" * 8, number + 1))
-        await until(lambda: any("topics.sds.index_file" in one for one in edge.health.why_not_ready()))
+        await until(lambda: any("topics.sds.index_file" in reason for reason in edge.health.why_not_ready()))
         await a.say(SdsMessage("room", message("a", "m1", 1)))
         await b.hears(SdsMessage)
         leave_space(index._file._file)
@@ -219,10 +225,10 @@ async def test_a_start_on_a_full_disk_leaves_closed_what_has_a_store_until_there
     )
     async with started(edge) as doors:
         await until(lambda: doors().address("culm/sds/1") is not None)
-        closed = {name for name, one in edge.protocols.items() if isinstance(one, ClosedProtocol)}
+        closed = {name for name, protocol in edge.protocols.items() if isinstance(protocol, ClosedProtocol)}
         assert closed == {"p2panda", "chotki", "bamboo_p2p", "dag"}
         reasons = edge.health.why_not_ready()
-        assert {one.split(":")[0] for one in reasons if ".full)" in one} == closed
+        assert {reason.split(":")[0] for reason in reasons if ".full)" in reason} == closed
         disk.has_space = True
         await until(lambda: edge.is_ready and not edge.health.why_not_ready())
         assert edge.address is not None

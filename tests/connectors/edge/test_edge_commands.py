@@ -120,5 +120,5 @@ def test_a_connector_process_serves_peers(tmp_path: Path, kafka_bootstrap: str, 
         while received < 3:
             received += json.loads(culm(*command).stdout)["entries_received"]
     assert culm(*PEER, "export", "--dir", b).stdout == culm(*PEER, "export", "--dir", a).stdout
-    one = culm("connector", "id", "--dir", tmp_path / "edge-1").stdout.strip()
-    assert one == first["peer_id"]
+    peer_id = culm("connector", "id", "--dir", tmp_path / "edge-1").stdout.strip()
+    assert peer_id == first["peer_id"]

@@ -139,11 +139,11 @@ async def answer(edge: Edge, request: bytes) -> bytes:
     assert address is not None
     channel = await connect_tcp(address, TcpSettings())
     await channel.write(request)
-    said = b""
+    answered = b""
     while data := await channel.read():
-        said += data
+        answered += data
     await channel.close()
-    return said.split(b"\r\n")[0]
+    return answered.split(b"\r\n")[0]
 
 
 @pytest.mark.kafka
@@ -193,14 +193,16 @@ async def test_three_protocols_are_added_by_the_table_alone(
             await until(lambda: channel.close_reason is not None)
         # Replicated logs are there for p2panda, and whoever else asks for them.
         assert [type(service) for service in edge.services] == [ReplicatedLogs]
-    assert all(isinstance(one, Noop) and one.finished for one in list(edge.protocols.values())[2:])
+    assert all(
+        isinstance(protocol, Noop) and protocol.finished for protocol in list(edge.protocols.values())[2:]
+    )
 
 
 def test_the_table_is_light_to_import() -> None:
     heavy = ("aioquic", "lmdb", "confluent_kafka", "culm_connectors.transport")
     program = f"import sys, culm_connectors.protocols; print([n for n in {heavy!r} if n in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert finished.stdout.strip() == "[]"
 
 
 def test_every_entry_names_what_is_there() -> None:

@@ -143,10 +143,10 @@ GONE = CloseReason(CloseCode.NORMAL, "", CloseOrigin.REMOTE, application=True)
 async def test_what_ends_the_speaking_is_told_and_logged(
     error: Exception, code: CloseCode, logged: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[int] = []
+    codes: list[int] = []
 
     async def close(code: int, reason: str) -> None:
-        told.append(code)
+        codes.append(code)
 
     async def speak(_: ServedLink) -> LinkEnded:
         raise error
@@ -160,6 +160,6 @@ async def test_what_ends_the_speaking_is_told_and_logged(
     link = ServedLink(cast(Connection, connection))
     links.begin(link)
     await links.serve(link, speak)
-    assert (told, gone, links.open, metrics.connections) == ([code], [link], {}, 0)
+    assert (codes, gone, links.open, metrics.connections) == ([code], [link], {}, 0)
     assert [record.levelno for record in caplog.records if record.levelno > logging.INFO] == logged
     assert metrics.closed == ({} if reason else {"internal": 1})

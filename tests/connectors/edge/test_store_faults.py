@@ -59,7 +59,11 @@ def edge_of_both(folder: Path, kafka: KafkaSettings) -> Edge:
         bamboo=BambooEdgeSettings(listen=("tcp://127.0.0.1:0",)),
         dag=DagEdgeSettings(listen="127.0.0.1:0"),
     )
-    return Edge(settings, kafka, protocols=[one for one in PROTOCOLS if one.name in ("bamboo_p2p", "dag")])
+    return Edge(
+        settings,
+        kafka,
+        protocols=[protocol for protocol in PROTOCOLS if protocol.name in ("bamboo_p2p", "dag")],
+    )
 
 
 def dag(edge: Edge) -> DagEdge:

@@ -109,7 +109,7 @@ async def test_the_follower_of_entries_passes_them_over(log: list[BareLogEntry])
     edge = Edge()
     follower = EntriesFollower(cast("Any", edge), edge.keeps, max_payload_bytes=1024)
     with pytest.raises(EOFError):
-        await follower.follow(cast("Any", messages([one.arrival(0)[:2] for one in log])))
+        await follower.follow(cast("Any", messages([entry.arrival(0)[:2] for entry in log])))
     assert (edge.taken, edge.refused, edge.offsets) == ([], [], [{("culm.any", 0): 3}])
 
 
@@ -124,7 +124,7 @@ async def test_the_follower_of_logs_passes_them_over(log: list[BareLogEntry]) ->
 
     edge.warm_start.settle = settle
     follower = LogsFollower(cast("Any", edge), cast("Any", edge), announce)
-    reader = messages([(one.key, one.log_record().encode()) for one in log])
+    reader = messages([(entry.key, entry.log_record().encode()) for entry in log])
     cast("Any", reader).positions = {}
     with pytest.raises(EOFError):
         await follower.follow(cast("Any", reader))

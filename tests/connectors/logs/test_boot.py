@@ -35,9 +35,11 @@ AUTHORS = [author(name) for name in ("one", "two", "three", "four", "five")]
 def write_logs(kafka: KafkaSettings, *logs: Sequence[CheckedOperation]) -> int:
     """Put logs on the one partition of `logs`; returns how many records."""
     writer = producer(kafka)
-    for one in [one for log in logs for one in log]:
-        record = LogRecord(one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id)
-        writer.produce(kafka.topic("logs"), record.encode(), log_key(*one.log))
+    for entry in [entry for log in logs for entry in log]:
+        record = LogRecord(
+            entry.entry.seq_num, entry.entry_bytes, entry.payload_bytes, entry.hash, entry.schema_id
+        )
+        writer.produce(kafka.topic("logs"), record.encode(), log_key(*entry.log))
     assert writer.flush(20) == 0
     return sum(map(len, logs))
 
@@ -220,8 +222,8 @@ async def test_damage_is_told_by_block_and_repaired(tmp_path: Path, kafka: Kafka
     write_blocks(kafka, {SCHEMA: heights_of(*logs)}, ((0, count),))
     folder = tmp_path / "edge"
     await fill(folder, kafka, count)
-    status, said = verify(folder, kafka)
-    assert (status, said["differences"]) == (0, [])
+    status, report = verify(folder, kafka)
+    assert (status, report["differences"]) == (0, [])
 
     lose(folder, logs[0], 0)
     lose(folder, logs[1], 3)
@@ -229,19 +231,23 @@ async def test_damage_is_told_by_block_and_repaired(tmp_path: Path, kafka: Kafka
     hole = log_key(*logs[2][0].log) + layout.U64.pack(4)
     store._environment.write(lambda writing: writing.delete(hole, db=store._databases[b"entries"]))
     store.close()
-    status, said = verify(folder, kafka)
-    assert (status, said["sound"], said["damaged_logs"]) == (3, False, 3)
-    found: dict[str, set[int]] = {"missing": set(), "behind": set(), "other": set()}
-    for one in said["differences"]:
-        assert (one["schema_id"], one["block_bits"], one["damage"]) == (SCHEMA, BITS, True)
-        for what, blocks in found.items():
-            if one[what]:
-                blocks.add(one["block"])
+    status, report = verify(folder, kafka)
+    assert (status, report["sound"], report["damaged_logs"]) == (3, False, 3)
+    differing: dict[str, set[int]] = {"missing": set(), "behind": set(), "other": set()}
+    for difference in report["differences"]:
+        assert (difference["schema_id"], difference["block_bits"], difference["damage"]) == (
+            SCHEMA,
+            BITS,
+            True,
+        )
+        for what, blocks in differing.items():
+            if difference[what]:
+                blocks.add(difference["block"])
     places = [block_of(key.public_key, BITS) for key in AUTHORS]
-    assert found == {"missing": {places[0]}, "behind": {places[1]}, "other": {places[2]}}
+    assert differing == {"missing": {places[0]}, "behind": {places[1]}, "other": {places[2]}}
 
-    status, said = verify(folder, kafka, "--repair")
-    assert (status, said["sound"], said["repaired_logs"], said["repaired_entries"]) == (0, True, 3, 24)
+    status, report = verify(folder, kafka, "--repair")
+    assert (status, report["sound"], report["repaired_logs"], report["repaired_entries"]) == (0, True, 3, 24)
     assert verify(folder, kafka)[1]["differences"] == []
     store = LmdbLogStore(peek, folder / INDEX_FOLDER)
     assert [list(store.entries(*log[0].log, 1, 9)) for log in logs] == [pairs(log) for log in logs]
@@ -254,9 +260,11 @@ async def test_what_has_not_been_read_yet_is_no_damage(tmp_path: Path, kafka: Ka
     await fill(folder, kafka, write_logs(kafka, log))
     count = write_logs(kafka, later)
     write_blocks(kafka, {SCHEMA: heights_of(log, later)}, ((0, 8 + count),))
-    status, said = verify(folder, kafka)
-    assert (status, said["sound"]) == (0, True)
-    assert [(one["missing"], one["pending"]) for one in said["differences"]] == [(1, True)]
+    status, report = verify(folder, kafka)
+    assert (status, report["sound"]) == (0, True)
+    assert [(difference["missing"], difference["pending"]) for difference in report["differences"]] == [
+        (1, True)
+    ]
 
 
 def test_an_index_that_is_not_there_is_not_made(tmp_path: Path, kafka: KafkaSettings) -> None:

@@ -119,7 +119,7 @@ async def test_a_log_goes_on_live_although_logs_closes_the_gap_while_its_author_
 async def test_entries_of_one_batch_may_come_in_any_order(edge: Edge) -> None:
     await edge.brings([LOG[2], LOG[0], OTHER[1], LOG[1], OTHER[0]])
     await edge.holds(5)
-    assert sorted(one.entry.seq_num for one in edge.live) == [1, 1, 2, 2, 3]
+    assert sorted(entry.entry.seq_num for entry in edge.live) == [1, 1, 2, 2, 3]
 
 
 async def test_early_entries_of_another_branch_are_left_to_the_truth(edge: Edge) -> None:

@@ -47,8 +47,10 @@ class Listener:
         self._store = store
 
     def on_stored(self, stored: Stored) -> None:
-        for one in stored.entries:
-            assert self._store.entry_hash(*one.log, one.entry.seq_num) == one.hash, "indexed before notified"
+        for entry in stored.entries:
+            assert self._store.entry_hash(*entry.log, entry.entry.seq_num) == entry.hash, (
+                "indexed before notified"
+            )
         self.told += stored.entries
         self.replacing += stored.replacing
 
@@ -75,7 +77,7 @@ async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
 
 
 def arrivals(entries: Sequence[SoundEntry]) -> list[Arrival]:
-    return [Arrival(one, PEER, 0) for one in entries]
+    return [Arrival(entry, PEER, 0) for entry in entries]
 
 
 async def test_what_kafka_has_not_acknowledged_is_neither_indexed_nor_notified(edge: Edge) -> None:
@@ -96,8 +98,8 @@ async def test_what_kafka_does_not_take_is_of_no_consequence_here(edge: Edge) ->
 
 
 async def test_the_bringer_is_told_by_the_return_and_everybody_else_once(edge: Edge) -> None:
-    brought = arrivals([*LOG[:3], LOG[4]])
-    assert await edge.hub.store(brought, edge.first) == [LOG[4]], "it stands above a gap"
+    arrived = arrivals([*LOG[:3], LOG[4]])
+    assert await edge.hub.store(arrived, edge.first) == [LOG[4]], "it stands above a gap"
     assert (edge.first.told, edge.second.told) == ([], LOG[:3])
     assert await edge.hub.store(arrivals(LOG[:4])) == []
     assert (edge.first.told, edge.second.told) == ([LOG[3]], LOG[:4]), "what is held already is no news"
@@ -122,7 +124,7 @@ async def test_results_are_in_order_whether_checked_at_once_or_in_a_thread(count
     log = make_log(author("alice"), 0, count) if count else []
     pool = CheckPool(1, check_many)
     try:
-        checked = await pool.submit([(one.entry_bytes, one.payload_bytes) for one in log])
+        checked = await pool.submit([(entry.entry_bytes, entry.payload_bytes) for entry in log])
     finally:
         pool.close()
     assert checked == log
@@ -131,14 +133,14 @@ async def test_results_are_in_order_whether_checked_at_once_or_in_a_thread(count
 
 async def test_few_entries_wait_their_turn_behind_many() -> None:
     log = make_log(author("bob"), 0, 20)
-    pairs = [(one.entry_bytes, one.payload_bytes) for one in log]
+    pairs = [(entry.entry_bytes, entry.payload_bytes) for entry in log]
     pool = CheckPool(1, check_many)
     try:
         many = pool.submit(pairs)
-        one = pool.submit(pairs[:1])
-        assert not one.done(), "it went to the threads, behind what waits there"
+        submitted = pool.submit(pairs[:1])
+        assert not submitted.done(), "it went to the threads, behind what waits there"
         assert len(await many) == 20
-        assert await one == log[:1]
+        assert await submitted == log[:1]
     finally:
         pool.close()
 
@@ -160,7 +162,7 @@ async def test_a_forged_entry_is_an_error_in_its_place_at_once_too() -> None:
 
 async def test_owners_take_turns_a_chunk_at_a_time() -> None:
     log = make_log(author("dora"), 0, 3)
-    sound = [(one.entry_bytes, one.payload_bytes) for one in log]
+    sound = [(entry.entry_bytes, entry.payload_bytes) for entry in log]
     pool = CheckPool(1, check_many)
     order: list[str] = []
 
@@ -170,9 +172,9 @@ async def test_owners_take_turns_a_chunk_at_a_time() -> None:
     try:
         flood = [pool.submit([*sound] * CHUNK_PAIRS, owner="flood") for _ in range(4)]
         honest = pool.submit(sound, owner="honest")
-        for name, work in (("honest", honest), *(("flood", one) for one in flood)):
+        for name, work in (("honest", honest), *(("flood", pairs) for pairs in flood)):
             work.add_done_callback(partial(note, name))
-        results = [await one for one in flood]
+        results = [await checked for checked in flood]
     finally:
         pool.close()
     assert order.index("honest") <= 1, "no more than what was begun goes before"
@@ -181,7 +183,7 @@ async def test_owners_take_turns_a_chunk_at_a_time() -> None:
 
 async def test_what_is_cancelled_is_not_checked() -> None:
     log = make_log(author("emil"), 0, 3)
-    sound = [(one.entry_bytes, one.payload_bytes) for one in log]
+    sound = [(entry.entry_bytes, entry.payload_bytes) for entry in log]
     pool = CheckPool(1, check_many)
     try:
         given_up = pool.submit([*sound] * 50 * CHUNK_PAIRS, owner="gone")

@@ -180,8 +180,8 @@ def test_several_schemas_are_one_sorted_set(
 ) -> None:
     # A log belongs to one schema: the first that has it.
     owner: dict[Log, int] = {}
-    for number, held in enumerate(schemas):
-        for log in held:
+    for number, items in enumerate(schemas):
+        for log in items:
             owner.setdefault(log, number)
     indexes = [RangeIndex(limits=NEVER_MERGED) for _ in schemas]
     expected = {log: schemas[number][log] for log, number in owner.items()}
@@ -279,8 +279,8 @@ def test_threads_that_update_merge_and_look_lose_nothing() -> None:
         updating = [threads.submit(update, made[start::2]) for start in (0, 1)]
         updating.append(threads.submit(index.load, *columns_of(made[:300])))
         try:
-            for one in updating:
-                one.result()
+            for future in updating:
+                future.result()
         finally:
             ended.set()
         merging.result()

@@ -94,13 +94,13 @@ async def test_a_past_that_is_read_in_turns_comes_whole_and_once() -> None:
             other.joins("room", "other", cursor=b""),
             thin.joins("room", "thin", hosted=True, cursor=b""),
         )
-        for one in (full, other, thin):
-            await until(lambda one=one: one.all(Mark) and one.all(Mark)[-1].present)  # type: ignore[misc]
-        assert [found.wire for found in full.all(SdsMessage)] == wires
-        assert [found.wire for found in other.all(SdsMessage)] == wires
+        for peer in (full, other, thin):
+            await until(lambda peer=peer: peer.all(Mark) and peer.all(Mark)[-1].present)  # type: ignore[misc]
+        assert [frame.wire for frame in full.all(SdsMessage)] == wires
+        assert [frame.wire for frame in other.all(SdsMessage)] == wires
         backbone.tell("room", event(61))
         await thin.hears(EventFrame, 61)
-        assert [found.number for found in thin.all(EventFrame)] == list(range(1, 62))
+        assert [frame.number for frame in thin.all(EventFrame)] == list(range(1, 62))
 
 
 async def test_who_reads_nothing_of_what_is_said_is_dropped_in_time() -> None:
@@ -219,21 +219,21 @@ async def test_turns_are_bounded_and_one_a_key() -> None:
     settings = SdsEdgeSettings()
     turns, budgets = ReplayLimiter(2, 10.0), edge_budgets(settings)
     keys = [budgets.of(bytes([number]), 0.0) for number in range(3)]
-    held: list[int] = []
+    numbers: list[int] = []
 
     async def hold(number: int, key: int, until: asyncio.Event) -> None:
         async with turns.turn(keys[key]):
-            held.append(number)
+            numbers.append(number)
             await until.wait()
 
     ends = [asyncio.Event() for _ in range(4)]
     async with asyncio.TaskGroup() as group:
         for number, key in enumerate((0, 0, 1, 2)):
             group.create_task(hold(number, key, ends[number]))
-        await until(lambda: len(held) == 2)
-        assert held == [0, 2] and turns.waiting == 1
+        await until(lambda: len(numbers) == 2)
+        assert numbers == [0, 2] and turns.waiting == 1
         ends[2].set()
-        await until(lambda: held == [0, 2, 3])
+        await until(lambda: numbers == [0, 2, 3])
         for end in ends:
             end.set()
-    assert sorted(held) == [0, 1, 2, 3] and turns.waiting == 0
+    assert sorted(numbers) == [0, 1, 2, 3] and turns.waiting == 0

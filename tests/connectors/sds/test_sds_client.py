@@ -113,12 +113,12 @@ async def test_events_are_heard_once_through_broken_connections_and_at_other_edg
                 async with while_working():
                     await alice.joined.wait()
         await until(lambda: len(heard) == 30)
-        assert [one.number for one in heard] == list(range(1, 31))
+        assert [event.number for event in heard] == list(range(1, 31))
         place = alice.position
         backbone.tell("room", event(31))
         async with online(second, "alice", position=place) as (_, again):
             await until(lambda: again)
-            assert [one.number for one in again] == [31]
+            assert [event.number for event in again] == [31]
 
 
 async def test_a_client_may_begin_anywhere() -> None:
@@ -128,13 +128,13 @@ async def test_a_client_may_begin_anywhere() -> None:
     async with (
         serving(backbone) as (_, address),
         online(address, "a", position=FROM_THE_BEGINNING) as (_, everything),
-        online(address, "b", position=EventPosition(3)) as (_, some),
+        online(address, "b", position=EventPosition(3)) as (_, later_events),
         online(address, "c") as (_, nothing),
     ):
-        await until(lambda: len(everything) == 5 and len(some) == 2)
+        await until(lambda: len(everything) == 5 and len(later_events) == 2)
         backbone.tell("room", event(6))
-        await until(lambda: nothing and len(everything) == 6 and len(some) == 3)
-        assert [one.number for one in nothing] == [6]
+        await until(lambda: nothing and len(everything) == 6 and len(later_events) == 3)
+        assert [event.number for event in nothing] == [6]
 
 
 async def test_an_ephemeral_message_needs_a_connection_and_a_profile_that_has_them() -> None:

@@ -132,7 +132,7 @@ async def test_two_hours_away_lose_nothing_before_it_was_asked_for(
                 assert [entry.message_id for entry in asked.entries] == ["parent"]
                 await dan.say(Fetched("room", asked.request, ((parent, None),)))
                 await bob.wait_for(lambda: len(bob.status().log) >= 2)
-            assert [one.message_id for one in bob.history()][:2] == ["parent", "child"]
+            assert [logged.message_id for logged in bob.history()][:2] == ["parent", "child"]
             assert not any(isinstance(event, Lost) for event in heard)
 
 

@@ -100,11 +100,11 @@ def chat(*arguments: object, number: int = signal.SIGTERM) -> Iterator[Chat]:
     ],
 )
 def test_mistakes_are_answered_with_what_to_do(
-    tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
+    tmp_path: Path, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     done = culm("sds", *arguments, "--home", tmp_path, check=False)
     assert done.returncode == status
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -196,7 +196,7 @@ def test_a_participant_that_is_killed_again_and_again_repeats_and_loses_nothing(
     settings = topics(kafka_bootstrap, topic_prefix)
     options = ("--bootstrap", kafka_bootstrap, "--prefix", topic_prefix, "--log-format", "json")
     chance = random.Random(5)
-    told: list[int] = []
+    numbers: list[int] = []
     with serving("connector", "run", *options, "--dir", tmp_path / "edge") as edge:
         alice = ("room", edge["address"], "--participant", "alice", "--home", tmp_path / "a", "--last", 0)
         with chat("room", edge["address"], "--participant", "bob", "--home", tmp_path / "b") as bob:
@@ -208,21 +208,21 @@ def test_a_participant_that_is_killed_again_and_again_repeats_and_loses_nothing(
                     with contextlib.suppress(queue.Empty):
                         for _ in range(chance.randrange(16)):
                             a.seen.append(a.lines.get(timeout=0.5))
-                told += [line["number"] for line in [*a.seen, *a.lines.queue] if line["kind"] == "message"]
+                numbers += [line["number"] for line in [*a.seen, *a.lines.queue] if line["kind"] == "message"]
             with chat(*alice) as a:
                 a.type("the end")
                 bob.until(text="the end")
-    assert len(told) == len(set(told))
+    assert len(numbers) == len(set(numbers))
     wires: dict[str, set[bytes]] = {}
     for _, value in read_all(settings, "sds.in"):
         record = SdsInRecord.decode(value)
-        found = decode(record.wire, record.profile)
-        if found.kind == "content":
-            wires.setdefault(found.message_id, set()).add(record.wire)
-    assert all(len(said) == 1 for said in wires.values())
-    senders = Counter(decode(next(iter(said)), "spec").sender_id for said in wires.values())
+        message = decode(record.wire, record.profile)
+        if message.kind == "content":
+            wires.setdefault(message.message_id, set()).add(record.wire)
+    assert all(len(forms) == 1 for forms in wires.values())
+    senders = Counter(decode(next(iter(forms)), "spec").sender_id for forms in wires.values())
     # What alice had not recorded when she was killed was never said by anyone.
     assert senders["bob"] == 24 and 1 <= senders["alice"] <= 25
     history = list(read_log(next((tmp_path / "a" / "channels").iterdir())))
-    assert [one.number for one in history] == list(range(1, len(history) + 1))
-    assert len({one.message_id for one in history}) == len(history)
+    assert [logged.number for logged in history] == list(range(1, len(history) + 1))
+    assert len({logged.message_id for logged in history}) == len(history)

@@ -43,12 +43,12 @@ async def test_a_message_reaches_the_other_full_participants_and_kafka_but_not_i
         await a.joins("room", "a")
         await b.joins("room", "b")
         await c.joins("elsewhere", "c")
-        said = message("a", "m1")
-        await a.say(SdsMessage("room", said))
-        assert (await b.hears(SdsMessage)) == [SdsMessage("room", said)]
+        wire = message("a", "m1")
+        await a.say(SdsMessage("room", wire))
+        assert (await b.hears(SdsMessage)) == [SdsMessage("room", wire)]
         await until(lambda: backbone.said)
         ((channel_id, record),) = backbone.said
-        assert (channel_id, record.wire, record.peer_id) == ("room", said, identity(1).peer_id)
+        assert (channel_id, record.wire, record.peer_id) == ("room", wire, identity(1).peer_id)
         assert record.connector == b"edge-one"
         assert not a.all(SdsMessage) and not c.all(SdsMessage)
 
@@ -75,7 +75,7 @@ async def test_profiles_under_the_same_channel_id_do_not_mix_before_the_job_has_
         await until(lambda: backbone.said)
         driver.channels.received("room", "js", message("x", "m2"))
         await b.hears(SdsMessage)
-        assert [decode(one.wire, "js").message_id for one in b.all(SdsMessage)] == ["m2"]
+        assert [decode(frame.wire, "js").message_id for frame in b.all(SdsMessage)] == ["m2"]
         assert not a.all(SdsMessage)
 
 
@@ -137,7 +137,7 @@ async def test_a_hosted_participant_hears_its_events_and_those_of_the_channel_on
             backbone.tell("room", one)
         backbone.tell("other", event(6))
         await a.hears(EventFrame, 3)
-        assert [(one.number, one.kind) for one in a.all(EventFrame)] == [
+        assert [(frame.number, frame.kind) for frame in a.all(EventFrame)] == [
             (1, "delivered"),
             (2, "acknowledged"),
             (5, "delivered"),
@@ -156,7 +156,7 @@ async def test_events_are_resumed_from_the_number_that_the_client_names(with_cur
         await a.hears(Mark)
         backbone.tell("room", event(11))
         await a.hears(EventFrame, 7)
-        assert [one.number for one in a.all(EventFrame)] == list(range(5, 12))
+        assert [frame.number for frame in a.all(EventFrame)] == list(range(5, 12))
 
 
 async def test_an_event_that_was_not_heard_is_read() -> None:
@@ -169,7 +169,7 @@ async def test_an_event_that_was_not_heard_is_read() -> None:
         await a.hears(EventFrame, 3)
         backbone.tell("room", event(4))
         await a.hears(EventFrame, 4)
-        assert [one.number for one in a.all(EventFrame)] == [1, 2, 3, 4]
+        assert [frame.number for frame in a.all(EventFrame)] == [1, 2, 3, 4]
         assert driver.metrics.events_out == 4
 
 
@@ -183,7 +183,7 @@ async def test_events_that_come_while_the_past_is_read_are_neither_lost_nor_repe
             backbone.tell("room", event(number))
             await a.hears(EventFrame, max(0, number - 31))
         await a.hears(EventFrame, 60)
-        assert [one.number for one in a.all(EventFrame)] == list(range(1, 61))
+        assert [frame.number for frame in a.all(EventFrame)] == list(range(1, 61))
 
 
 async def test_ephemeral_messages_take_the_live_path_to_everybody() -> None:
@@ -218,17 +218,17 @@ async def test_a_full_participant_is_brought_the_past_from_its_cursor() -> None:
         async with remote(address, 1) as a:
             await a.joins("room", "a", cursor=b"")
             await until(lambda: a.all(Mark) and a.all(Mark)[-1].present)
-            assert [decode(one.wire, "spec").message_id for one in a.all(SdsMessage)] == [
+            assert [decode(frame.wire, "spec").message_id for frame in a.all(SdsMessage)] == [
                 f"m{number}" for number in range(10)
             ]
-            assert all(one.retrieval_hint for one in a.all(SdsMessage))
+            assert all(frame.retrieval_hint for frame in a.all(SdsMessage))
             assert (await a.hears(Head))[0].newest[-1] == (9, "m9")
             cursor = a.all(Mark)[-1].cursor
         backbone.keep("room", message("x", "m10", 10))
         async with remote(address, 1) as a:
             await a.joins("room", "a", cursor=cursor)
             await until(lambda: a.all(Mark) and a.all(Mark)[-1].present)
-            assert [decode(one.wire, "spec").message_id for one in a.all(SdsMessage)] == ["m10"]
+            assert [decode(frame.wire, "spec").message_id for frame in a.all(SdsMessage)] == ["m10"]
         async with remote(address, 1) as a:
             await a.joins("room", "a")
             await a.say(AskHead("room"))
@@ -252,7 +252,7 @@ async def test_a_silent_channel_tells_its_head_once() -> None:
 
 async def test_what_is_asked_for_comes_from_the_store_then_from_peers() -> None:
     backbone = MemoryBackbone()
-    stored, held = message("x", "stored", 1), message("x", "held", 2)
+    stored, peer_wire = message("x", "stored", 1), message("x", "held", 2)
     backbone.keep("room", stored)
     async with serving(backbone) as (driver, address), remote(address, 1) as a, remote(address, 2) as b:
         await a.joins("room", "a")
@@ -262,10 +262,10 @@ async def test_what_is_asked_for_comes_from_the_store_then_from_peers() -> None:
         (question,) = await b.hears(Fetch)
         assert [entry.message_id for entry in question.entries] == ["held", "unknown"]
         forged = message("x", "other", 3)
-        await b.say(Fetched("room", question.request, ((held, None), (forged, None), (b"\xff", None))))
+        await b.say(Fetched("room", question.request, ((peer_wire, None), (forged, None), (b"\xff", None))))
         (answer,) = await a.hears(Fetched)
         assert (answer.request, answer.more) == (5, False)
-        assert [wire for wire, _ in answer.wires] == [stored, held]
+        assert [wire for wire, _ in answer.wires] == [stored, peer_wire]
         assert driver.metrics.lookups == {"store": 1, "peer": 1, "nowhere": 1}
 
 
@@ -298,7 +298,7 @@ async def test_an_answer_that_nobody_asked_for_is_passed_over() -> None:
 
 async def test_the_job_is_answered_from_the_store_and_later_from_peers() -> None:
     backbone = MemoryBackbone()
-    stored, held = message("x", "stored", 1), message("x", "held", 2)
+    stored, peer_wire = message("x", "stored", 1), message("x", "held", 2)
     backbone.keep("room", stored)
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
@@ -310,9 +310,9 @@ async def test_the_job_is_answered_from_the_store_and_later_from_peers() -> None
         assert not a.all(Fetch)
         driver.channels.wanted("room", SdsFetchRecord("spec", entries, 2))
         (question,) = await a.hears(Fetch)
-        await a.say(Fetched("room", question.request, ((held, None),)))
+        await a.say(Fetched("room", question.request, ((peer_wire, None),)))
         await until(lambda: len(backbone.said) == 3)
-        assert backbone.said[-1][1].wire == held
+        assert backbone.said[-1][1].wire == peer_wire
 
 
 async def test_what_has_just_passed_is_not_looked_for() -> None:

@@ -63,11 +63,11 @@ async def following(
         heard.extend(records)
 
     consumers = Counting(settings)
-    found = PartitionFollower(consumers, {settings.topic("sds.in"): "sds.in"}, deliver, **how)
+    new_following = PartitionFollower(consumers, {settings.topic("sds.in"): "sds.in"}, deliver, **how)
     try:
-        yield found, heard, consumers.calls
+        yield new_following, heard, consumers.calls
     finally:
-        await found.close()
+        await new_following.close()
 
 
 def say(settings: KafkaSettings, partition: int, value: bytes) -> None:
@@ -78,11 +78,11 @@ def say(settings: KafkaSettings, partition: int, value: bytes) -> None:
 
 @pytest.mark.kafka
 async def test_following_and_leaving_in_a_loop_asks_the_broker_once(kafka: KafkaSettings) -> None:
-    async with following(kafka) as (one, heard, calls):
+    async with following(kafka) as (follower, heard, calls):
         for _ in range(300):
-            await one.follow(0)
-            one.unfollow(0)
-        await one.follow(1)
+            await follower.follow(0)
+            follower.unfollow(0)
+        await follower.follow(1)
         assert calls["incremental_assign"] + calls["incremental_unassign"] <= 2
         say(kafka, 1, b"heard")
         await until(lambda: [record.value for record in heard] == [b"heard"])
@@ -92,15 +92,15 @@ async def test_following_and_leaving_in_a_loop_asks_the_broker_once(kafka: Kafka
 async def test_wishes_that_were_taken_back_before_they_were_granted_are_not_granted(
     kafka: KafkaSettings,
 ) -> None:
-    async with following(kafka) as (one, _, calls):
-        wishes = [asyncio.ensure_future(one.follow(number % PARTITIONS)) for number in range(1_000)]
+    async with following(kafka) as (follower, _, calls):
+        wishes = [asyncio.ensure_future(follower.follow(number % PARTITIONS)) for number in range(1_000)]
         await asyncio.sleep(0)
         for wish in wishes:
             wish.cancel()
         await asyncio.wait(wishes)
-        await one.follow(1)
+        await follower.follow(1)
         assert calls["incremental_assign"] <= PARTITIONS
-        assert set(one.positions) >= {("sds.in", 1)}
+        assert set(follower.positions) >= {("sds.in", 1)}
 
 
 class _LateEnd:
@@ -111,9 +111,13 @@ class _LateEnd:
         self._ready = {0}
 
     def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-        found = [TopicPartition(one.topic, one.partition, 5) for one in asked if one.partition in self._ready]
+        offsets = [
+            TopicPartition(partition.topic, partition.partition, 5)
+            for partition in asked
+            if partition.partition in self._ready
+        ]
         self._ready.add(1)
-        return found
+        return offsets
 
     def incremental_assign(self, places: list[TopicPartition]) -> None:
         if any(place.partition == 1 for place in places):
@@ -128,11 +132,13 @@ class _LateEnd:
 
 async def test_requests_that_a_busy_loop_hears_of_together_are_all_granted() -> None:
     client = _LateEnd()
-    one = PartitionFollower(lambda: cast(Consumer, client), {"all.sds.in": "sds.in"}, lambda records: None)
-    wishes = asyncio.gather(one.follow(0), one.follow(1))
+    follower = PartitionFollower(
+        lambda: cast(Consumer, client), {"all.sds.in": "sds.in"}, lambda records: None
+    )
+    wishes = asyncio.gather(follower.follow(0), follower.follow(1))
     await asyncio.sleep(0)
     # The loop turns once both are assigned, and not before.
     assert client.all_assigned.wait(30)
     await ended(wishes)
-    assert one.positions == {("sds.in", 0): 5, ("sds.in", 1): 5}
-    await one.close()
+    assert follower.positions == {("sds.in", 0): 5, ("sds.in", 1): 5}
+    await follower.close()

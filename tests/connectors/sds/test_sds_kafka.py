@@ -43,7 +43,7 @@ pytestmark = pytest.mark.kafka
 async def test_messages_reach_peers_of_other_connectors_live_and_once(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(one, 2) as b, at(other, 3) as c:
+    async with two(tmp_path, kafka) as (edge, other), at(edge, 1) as a, at(edge, 2) as b, at(other, 3) as c:
         await a.joins("room", "a")
         await b.joins("room", "b")
         await c.joins("room", "c")
@@ -54,9 +54,9 @@ async def test_messages_reach_peers_of_other_connectors_live_and_once(
         await c.say(SdsMessage("room", answer))
         await a.hears(SdsMessage)
         await b.hears(SdsMessage, 21)
-        assert [one.wire for one in c.all(SdsMessage)] == wires
-        assert [one.wire for one in b.all(SdsMessage)] == [*wires, answer]
-        assert [one.wire for one in a.all(SdsMessage)] == [answer]
+        assert [frame.wire for frame in c.all(SdsMessage)] == wires
+        assert [frame.wire for frame in b.all(SdsMessage)] == [*wires, answer]
+        assert [frame.wire for frame in a.all(SdsMessage)] == [answer]
         records = [SdsInRecord.decode(value) for _, value in read_all(kafka, "sds.in")]
         assert {record.wire for record in records} == {*wires, answer}
         assert {record.peer_id for record in records} == {identity(1).peer_id, identity(3).peer_id}
@@ -65,7 +65,7 @@ async def test_messages_reach_peers_of_other_connectors_live_and_once(
 async def test_ephemeral_messages_of_clients_reach_those_of_other_connectors(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(other, 2) as b, at(other, 3) as c:
+    async with two(tmp_path, kafka) as (edge, other), at(edge, 1) as a, at(other, 2) as b, at(other, 3) as c:
         await a.joins("room", "alice", hosted=True)
         await b.joins("room", "bob", hosted=True)
         await c.joins("room", "carol")
@@ -82,8 +82,8 @@ async def test_commands_go_to_the_channels_partition_and_events_come_back_number
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     own(kafka, alice=1)
-    async with two(tmp_path, kafka) as (one, other):
-        async with at(one, 1) as a:
+    async with two(tmp_path, kafka) as (edge, other):
+        async with at(edge, 1) as a:
             await a.joins("room", "alice", hosted=True)
             await a.say(Send("room", TOKEN, b"hello"))
             await a.hears(Accepted)
@@ -96,7 +96,7 @@ async def test_commands_go_to_the_channels_partition_and_events_come_back_number
                 produce(kafka, "sds.events", "room", event(number).encode())
                 produce(kafka, "sds.events", "other", event(number + 5).encode())
             await a.hears(EventFrame, 3)
-            assert [found.number for found in a.all(EventFrame)] == [1, 2, 3]
+            assert [frame.number for frame in a.all(EventFrame)] == [1, 2, 3]
             cursor = a.all(EventFrame)[0].cursor
         produce(kafka, "sds.events", "room", event(4).encode())
         async with at(other, 1) as a:
@@ -104,15 +104,15 @@ async def test_commands_go_to_the_channels_partition_and_events_come_back_number
             await a.hears(Mark)
             produce(kafka, "sds.events", "room", event(5).encode())
             await a.hears(EventFrame, 4)
-            assert [found.number for found in a.all(EventFrame)] == [2, 3, 4, 5]
+            assert [frame.number for frame in a.all(EventFrame)] == [2, 3, 4, 5]
         async with at(other, 1) as a:
             await a.joins("room", "alice", hosted=True, cursor=b"")
             await a.hears(EventFrame, 5)
-            assert [found.number for found in a.all(EventFrame)] == [1, 2, 3, 4, 5]
+            assert [frame.number for frame in a.all(EventFrame)] == [1, 2, 3, 4, 5]
 
 
 async def test_what_the_job_says_reaches_full_participants(tmp_path: Path, kafka: KafkaSettings) -> None:
-    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(other, 2) as b:
+    async with two(tmp_path, kafka) as (edge, other), at(edge, 1) as a, at(other, 2) as b:
         await a.joins("room", "a")
         await b.joins("room", "b")
         wire = message("alice", "m1", 5)
@@ -132,7 +132,7 @@ async def test_the_past_the_head_and_single_messages_come_from_the_store(
         async with at(edge, 1) as a:
             await a.joins("room", "a", cursor=b"")
             await until(lambda: a.all(Mark) and a.all(Mark)[-1].present)
-            assert [found.wire for found in a.all(SdsMessage)] == wires
+            assert [frame.wire for frame in a.all(SdsMessage)] == wires
             cursor, hint = a.all(Mark)[-1].cursor, a.all(SdsMessage)[7].retrieval_hint
             assert hint is not None
         async with at(edge, 1) as a:
@@ -150,16 +150,16 @@ async def test_the_past_the_head_and_single_messages_come_from_the_store(
 
 
 async def test_the_job_is_answered_into_sds_in(tmp_path: Path, kafka: KafkaSettings) -> None:
-    held = message("x", "held", 1)
-    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(other, 2) as b:
+    peer_wire = message("x", "held", 1)
+    async with two(tmp_path, kafka) as (edge, other), at(edge, 1) as a, at(other, 2) as b:
         await a.joins("room", "a")
         await b.joins("room", "b")
         request = SdsFetchRecord("spec", (HistoryEntry("held"),), 2)
         produce(kafka, "sds.fetch", "room", request.encode())
         (question,) = await a.hears(Fetch)
-        await a.say(Fetched("room", question.request, ((held, None),)))
-        await until(lambda: [found.wire for found in b.all(SdsMessage)] == [held])
-        assert [SdsInRecord.decode(value).wire for _, value in read_all(kafka, "sds.in")] == [held]
+        await a.say(Fetched("room", question.request, ((peer_wire, None),)))
+        await until(lambda: [frame.wire for frame in b.all(SdsMessage)] == [peer_wire])
+        assert [SdsInRecord.decode(value).wire for _, value in read_all(kafka, "sds.in")] == [peer_wire]
 
 
 async def test_what_the_driver_counts_is_told(tmp_path: Path, kafka: KafkaSettings) -> None:

@@ -71,7 +71,7 @@ async def test_a_connector_without_participants_reads_nothing_of_sds(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     async with running(connector(tmp_path, kafka, sds=QUICK)) as edge:
-        assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("partition-follower")]
+        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("partition-follower")]
         async with at(edge, 1) as a:
             await a.joins("room", "a")
         await until(lambda: not edge.sds.channels.open_channels)
@@ -104,13 +104,13 @@ async def test_a_hole_that_a_repeated_batch_fills_is_neither_passed_over_nor_tol
             await b.hears(Mark)
             for number in (1, 2, 3, 4, 5, 6):
                 produce(kafka, "sds.events", "room", event(number).encode())
-            for one in (a, b):
-                await one.hears(EventFrame, 6)
-                assert [found.number for found in one.all(EventFrame)] == [1, 2, 3, 4, 5, 6]
+            for remote in (a, b):
+                await remote.hears(EventFrame, 6)
+                assert [frame.number for frame in remote.all(EventFrame)] == [1, 2, 3, 4, 5, 6]
         async with at(edge, 3) as c:
             await c.joins("room", "carol", hosted=True, cursor=b"")
             await c.hears(Mark)
-            assert [found.number for found in c.all(EventFrame)] == [1, 2, 3, 4, 5, 6]
+            assert [frame.number for frame in c.all(EventFrame)] == [1, 2, 3, 4, 5, 6]
 
 
 async def test_a_cursor_that_means_nothing_means_the_beginning(tmp_path: Path, kafka: KafkaSettings) -> None:
@@ -123,7 +123,7 @@ async def test_a_cursor_that_means_nothing_means_the_beginning(tmp_path: Path, k
                 await full.joins("room", "a", cursor=cursor)
                 await full.hears(SdsMessage)
                 await thin.joins("room", "b", hosted=True, cursor=cursor)
-                assert [found.number for found in await thin.hears(EventFrame)] == [1]
+                assert [frame.number for frame in await thin.hears(EventFrame)] == [1]
 
 
 async def test_records_of_another_kind_are_passed_over(tmp_path: Path, kafka: KafkaSettings) -> None:
@@ -134,7 +134,7 @@ async def test_records_of_another_kind_are_passed_over(tmp_path: Path, kafka: Ka
             produce(kafka, name, "room", b"noise", key=b"\xff")
         wire = message("b", "m1", 1)
         produce(kafka, "sds.in", "room", SdsInRecord("spec", wire).encode())
-        assert [found.wire for found in await a.hears(SdsMessage)] == [wire]
+        assert [frame.wire for frame in await a.hears(SdsMessage)] == [wire]
 
 
 _TRANSPORT = TransportSettings(datagram_bytes="auto")

@@ -80,7 +80,7 @@ async def test_a_join_that_the_job_refuses_is_told_to_who_asked_alone() -> None:
         backbone.tell("room", event(1, "rejected", "guest", details=details))
         assert (await stranger.hears(Refused))[0].code == "sds.bloom.size"
         backbone.tell("room", event(2))
-        assert [one.number for one in await ben.hears(EventFrame)] == [2]
+        assert [frame.number for frame in await ben.hears(EventFrame)] == [2]
 
 
 async def test_messages_under_a_hosted_id_are_relayed_only_as_repeats() -> None:
@@ -99,8 +99,8 @@ async def test_messages_under_a_hosted_id_are_relayed_only_as_repeats() -> None:
             await stranger.say(frame)
         await stranger.say(SdsMessage("room", made))
         refused = await stranger.hears(Refused, 6)
-        assert {one.code for one in refused} == {"sds.sender.owned"}
-        assert [one.wire for one in await other.hears(SdsMessage, 2)][1] == made
+        assert {rejected.code for rejected in refused} == {"sds.sender.owned"}
+        assert [frame.wire for frame in await other.hears(SdsMessage, 2)][1] == made
         assert len(backbone.said) == 2
 
 
@@ -118,8 +118,8 @@ async def test_answers_of_peers_do_not_speak_for_hosted_participants() -> None:
         (asked,) = await stranger.hears(Fetch)
         wires = ((message("ben", "m1"), None), (message("ann", "m2"), None))
         await stranger.say(Fetched("room", asked.request, wires))
-        (found,) = await other.hears(Fetched)
-        assert [wire for wire, _ in found.wires] == [message("ann", "m2")]
+        (fetched,) = await other.hears(Fetched)
+        assert [wire for wire, _ in fetched.wires] == [message("ann", "m2")]
         assert driver.metrics.rejects["sds.sender.owned"] == 1
 
 

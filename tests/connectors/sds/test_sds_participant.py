@@ -60,9 +60,9 @@ def test_a_restart_stands_where_the_process_stood_and_says_the_same_bytes(tmp_pa
     now_ms = START_MS
     for number in range(60):
         now_ms += 1_700
-        one = alice.say(b"hello %d" % number, now_ms, nonce(number))
+        wire = alice.say(b"hello %d" % number, now_ms, nonce(number))
         other = twin.say(b"hello %d" % number, now_ms, nonce(number))
-        assert one == other
+        assert wire == other
         for participant in (alice, twin):
             participant.tick(now_ms)
             participant.commit()
@@ -112,7 +112,7 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
                 case "head":
                     caused.append(participant.compare_head([(now_ms, f"unknown {count}")], now_ms))
                 case "again":
-                    waiting = [one.message_id for one in participant.status().outgoing]
+                    waiting = [message.message_id for message in participant.status().outgoing]
                     caused.append(participant.say_again(waiting, now_ms))
                 case "clock":
                     caused.append(participant.set_clock(now_ms, now_ms + seed % 7_200_000 - 3_600_000))
@@ -125,10 +125,10 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
                     participant.snapshot()
             participant.commit()
         assert len(caused) < 2 or caused[0] == caused[1]
-        numbers += [told.number for told in caused[0].logged] if caused else []
+        numbers += [logged.number for logged in caused[0].logged] if caused else []
         assert state(twin) == state(alice)
     assert numbers == list(range(1, len(numbers) + 1))
-    assert [told.number for told in twin.history()] == numbers
+    assert [logged.number for logged in twin.history()] == numbers
     assert list(twin.history()) == list(alice.history())
     for folder in (kept, folders["killed"], bob_folder):
         folder.close()
@@ -144,7 +144,7 @@ def test_what_was_not_committed_was_never_said(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
     with folder:
         assert state(alice) == before
-        assert [told.content for told in alice.history()] == [b"kept"]
+        assert [logged.content for logged in alice.history()] == [b"kept"]
 
 
 def test_a_record_that_was_cut_off_anywhere_is_forgotten(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_record_that_was_cut_off_anywhere_is_forgotten(tmp_path: Path) -> None
         shutil.copytree(tmp_path / "a", copy)
         (copy / "inputs.1").write_bytes(whole[:size])
         folder, again = opened(copy)
-        complete = max(place for place, end in enumerate(sizes) if end <= size)
+        complete = max(index for index, end in enumerate(sizes) if end <= size)
         assert state(again) == states[complete]
         again.say(b"goes on", START_MS + 10, nonce(10))
         again.commit()
@@ -182,15 +182,15 @@ def test_what_was_about_to_be_told_is_told_once(tmp_path: Path) -> None:
     alice.say(b"two", START_MS, nonce(2))
     alice.commit()
     folder.close()
-    told = tmp_path / "told"
-    told.write_bytes(told.read_bytes()[:-5])
+    file = tmp_path / "told"
+    file.write_bytes(file.read_bytes()[:-5])
     folder, alice = opened(tmp_path)
-    assert (alice.logged_before, [one.content for one in alice.history()]) == (1, [b"one", b"two"])
+    assert (alice.logged_before, [logged.content for logged in alice.history()]) == (1, [b"one", b"two"])
     folder.close()
     folder, alice = opened(tmp_path)
     with folder:
         assert alice.logged_before == 2
-        assert [one.content for one in alice.history(1)] == [b"two"]
+        assert [logged.content for logged in alice.history(1)] == [b"two"]
 
 
 def test_a_snapshot_takes_the_place_of_many_inputs(tmp_path: Path) -> None:
@@ -281,9 +281,9 @@ def test_time_that_goes_back_is_not_followed(tmp_path: Path) -> None:
         alice.say(b"hello", START_MS, nonce(2))
         lamports = [lamport for lamport, _ in alice.status().log]
         assert lamports == [START_MS + 5_000, START_MS + 5_001]
-        assert [told.time_ms for told in alice.history()] == []
+        assert [logged.time_ms for logged in alice.history()] == []
         alice.commit()
-        assert [told.time_ms for told in alice.history()] == [START_MS + 5_000] * 2
+        assert [logged.time_ms for logged in alice.history()] == [START_MS + 5_000] * 2
 
 
 def test_kept_participants_go_on_with_the_same_bytes(tmp_path: Path) -> None:

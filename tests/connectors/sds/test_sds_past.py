@@ -28,22 +28,22 @@ async def test_pages_of_the_past_are_bounded_in_bytes_and_end_where_they_were_to
     ]
     produce(kafka, "sds.messages", [(channel_key("room"), record) for record in records])
     readers = PastReaders(kafka)
-    place = (readers, "room", 0)
-    pages = [(page, offset) async for page, offset, _ in read_history(*place, None)]
+    arguments = (readers, "room", 0)
+    pages = [(page, offset) async for page, offset, _ in read_history(*arguments, None)]
     assert sum(len(page) for page, _ in pages) == 100
-    assert max(sum(len(one.wire) for one in page) for page, _ in pages) < 4 * 1024**2
+    assert max(sum(len(message.wire) for message in page) for page, _ in pages) < 4 * 1024**2
     assert pages[-1][1] == len(records)
-    part = [one async for page, _, _ in read_history(*place, 10, 20) for one in page]
-    assert [one.message_id for one in part][:10] == [f"m{number}" for number in range(10, 20)]
+    part = [message async for page, _, _ in read_history(*arguments, 10, 20) for message in page]
+    assert [message.message_id for message in part][:10] == [f"m{number}" for number in range(10, 20)]
     assert len(part) < 90
     # With the same client: reading is broken off in the middle, then begins anew.
     async with readers.lend("sds.messages") as first:
         pass
-    async with contextlib.aclosing(read_history(*place, 5)) as broken_off:
+    async with contextlib.aclosing(read_history(*arguments, 5)) as broken_off:
         async for page, _, _ in broken_off:
             assert page[0].message_id == "m5"
             break
-    again = [one.message_id async for page, _, _ in read_history(*place, None) for one in page]
+    again = [message.message_id async for page, _, _ in read_history(*arguments, None) for message in page]
     assert again == [f"m{number}" for number in range(100)]
     async with readers.lend("sds.messages") as last_lent:
         assert last_lent is first

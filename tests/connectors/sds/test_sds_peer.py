@@ -68,8 +68,8 @@ def log(of: SdsPeer) -> list[tuple[int, str]]:
 
 
 async def agree(*peers: SdsPeer, size: int) -> None:
-    await until(lambda: all(len(log(one)) == size for one in peers))
-    assert all(log(one) == log(peers[0]) for one in peers)
+    await until(lambda: all(len(log(peer)) == size for peer in peers))
+    assert all(log(peer) == log(peers[0]) for peer in peers)
 
 
 async def test_two_participants_hear_each_other_and_know_it(tmp_path: Path) -> None:
@@ -78,18 +78,18 @@ async def test_two_participants_hear_each_other_and_know_it(tmp_path: Path) -> N
         online(tmp_path, address, "alice") as alice,
         online(tmp_path, address, "bob") as bob,
     ):
-        told: list[LoggedMessage] = []
-        bob.log_listeners.append(told.append)
+        logged: list[LoggedMessage] = []
+        bob.log_listeners.append(logged.append)
         first = await alice.send(b"hello")
-        await bob.wait_for(lambda: bool(told))
-        assert (told[0].content, told[0].sender_id, told[0].own) == (b"hello", "alice", False)
+        await bob.wait_for(lambda: bool(logged))
+        assert (logged[0].content, logged[0].sender_id, logged[0].own) == (b"hello", "alice", False)
         second = await bob.send(b"hello")
         assert first != second
         async with while_working():
             assert await alice.acknowledged(first)
             assert await bob.acknowledged(second)
         await agree(alice, bob, size=2)
-        await until(lambda: [one.own for one in bob.history()] == [False, True])
+        await until(lambda: [message.own for message in bob.history()] == [False, True])
 
 
 async def test_a_late_participant_gets_the_past_and_then_what_happens(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_a_late_participant_gets_the_past_and_then_what_happens(tmp_path: 
         async with online(tmp_path, address, "late") as late:
             await agree(alice, late, size=30)
             expected = [b"%d" % number for number in range(30)]
-            await until(lambda: [told.content for told in late.history()] == expected)
+            await until(lambda: [logged.content for logged in late.history()] == expected)
             await alice.send(b"new")
             await agree(alice, late, size=31)
 
@@ -145,7 +145,7 @@ async def test_the_very_last_message_is_asked_for(tmp_path: Path) -> None:
     async with serving(backbone) as (_, address), online(tmp_path, address, "alice") as alice:
         await alice.present.wait()
         backbone.keep("room", message("bob", "trailing", 5))
-        await until(lambda: [told.message_id for told in alice.history()] == ["trailing"])
+        await until(lambda: [logged.message_id for logged in alice.history()] == ["trailing"])
 
 
 async def test_what_is_said_without_a_connection_goes_out_when_there_is_one(tmp_path: Path) -> None:
@@ -208,19 +208,21 @@ async def test_connections_that_break_at_any_moment_lose_nothing(tmp_path: Path)
                     await alice.joined.wait()
         await agree(alice, bob, size=48)
         await until(lambda: len(list(alice.history())) == len(list(bob.history())) == 48)
-        for one in (alice, bob):
-            assert len({told.message_id for told in one.history()}) == 48
+        for peer in (alice, bob):
+            assert len({logged.message_id for logged in peer.history()}) == 48
 
 
 async def test_a_killed_participant_says_no_id_with_other_bytes_and_is_told_nothing_twice(
     tmp_path: Path,
 ) -> None:
     backbone = MemoryBackbone(stores=True)
-    told: list[tuple[int, str]] = []
+    logged: list[tuple[int, str]] = []
     async with serving(backbone) as (_, address), online(tmp_path, address, "bob") as bob:
         for life in range(6):
             async with peer(tmp_path, "alice") as alice:
-                alice.log_listeners.append(lambda one: told.append((one.number, one.message_id)))
+                alice.log_listeners.append(
+                    lambda message: logged.append((message.number, message.message_id))
+                )
                 alice.dial(address)
                 for number in range(4):
                     await bob.send(b"b%d.%d" % (life, number))
@@ -231,14 +233,14 @@ async def test_a_killed_participant_says_no_id_with_other_bytes_and_is_told_noth
         async with online(tmp_path, address, "alice") as alice:
             await agree(alice, bob, size=48)
             await until(lambda: len(list(alice.history())) == 48)
-            history = [(one.number, one.message_id) for one in alice.history()]
+            history = [(message.number, message.message_id) for message in alice.history()]
     assert len({message_id for _, message_id in history}) == len(history) == 48
-    assert len(told) == len(set(told)) and set(told) <= set(history)
+    assert len(logged) == len(set(logged)) and set(logged) <= set(history)
     bytes_of: dict[str, set[bytes]] = {}
     for _, record in backbone.said:
-        found = decode(record.wire, record.profile)
-        if found.kind == "content":
-            bytes_of.setdefault(found.message_id, set()).add(record.wire)
+        message = decode(record.wire, record.profile)
+        if message.kind == "content":
+            bytes_of.setdefault(message.message_id, set()).add(record.wire)
     assert all(len(wires) == 1 for wires in bytes_of.values())
 
 

@@ -51,13 +51,13 @@ def test_only_so_many_messages_count_as_having_passed_lately() -> None:
 
 @given(st.lists(st.integers(0, 3_000), max_size=30), st.integers(600, 5_000))
 def test_an_answer_is_cut_into_frames_that_fit(sizes: list[int], max_bytes: int) -> None:
-    wires = [(bytes([place]) * size, None if place % 2 else bytes(17)) for place, size in enumerate(sizes)]
+    wires = [(bytes([index]) * size, None if index % 2 else bytes(17)) for index, size in enumerate(sizes)]
     parts = cut("room", 7, wires, max_bytes)
     assert [part.more for part in parts] == [True] * (len(parts) - 1) + [False]
     assert all(len(wire.encode(part)) - wire.LENGTH_BYTES <= max_bytes for part in parts)
-    answered = [one for part in parts for one in part.wires]
-    assert answered == [one for one in wires if one in answered]
-    assert all(len(one[0]) > max_bytes - 200 for one in wires if one not in answered)
+    answered = [wire for part in parts for wire in part.wires]
+    assert answered == [wire for wire in wires if wire in answered]
+    assert all(len(wire[0]) > max_bytes - 200 for wire in wires if wire not in answered)
 
 
 async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None:

@@ -87,13 +87,13 @@ def test_noise_is_refused_by_a_typed_error_or_waits_for_more(data: bytes, cut: i
 @given(st.sampled_from(FRAMES), st.data())
 def test_a_changed_byte_never_escapes_the_door(frame: Frame, data: st.DataObject) -> None:
     encoded = bytearray(wire.encode(frame))
-    place = data.draw(st.integers(0, len(encoded) - 1))
-    encoded[place] ^= data.draw(st.integers(1, 255))
+    index = data.draw(st.integers(0, len(encoded) - 1))
+    encoded[index] ^= data.draw(st.integers(1, 255))
     try:
-        found = feed(wire.FrameReader(10_000), bytes(encoded))
+        frames = feed(wire.FrameReader(10_000), bytes(encoded))
     except FrameError:
         return
-    assert all(wire.decode(wire.encode(one)[4:]) == one for one in found)
+    assert all(wire.decode(wire.encode(frame)[4:]) == frame for frame in frames)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ MUCH = bytes(range(256)) * 16_384  # 4 MiB: more than all buffers on the way hol
 
 @pytest.fixture(params=["tcp", "tls", "quic", "memory"])
 async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
-    async with channel_pair(request.param, tmp_path) as found:
-        yield found
+    async with channel_pair(request.param, tmp_path) as channels:
+        yield channels
 
 
 async def read_all(channel: ByteChannel) -> bytes:
@@ -39,16 +39,16 @@ async def read_all(channel: ByteChannel) -> bytes:
 
 
 async def test_bytes_come_in_order_both_ways(pair: Pair) -> None:
-    for one, other in ((pair.client, pair.server), (pair.server, pair.client)):
-        await one.write(b"first ")
-        await one.write(memoryview(b"second"))
-        found = b""
-        while len(found) < 12:
+    for sender, other in ((pair.client, pair.server), (pair.server, pair.client)):
+        await sender.write(b"first ")
+        await sender.write(memoryview(b"second"))
+        received = b""
+        while len(received) < 12:
             data = await other.read(5)
             assert 1 <= len(data) <= 5
-            found += data
-        assert found == b"first second"
-        assert one.statistics().sent_bytes >= 12 and other.statistics().received_bytes >= 12
+            received += data
+        assert received == b"first second"
+        assert sender.statistics().sent_bytes >= 12 and other.statistics().received_bytes >= 12
 
 
 async def test_one_direction_ends_and_the_other_goes_on(pair: Pair) -> None:
@@ -59,11 +59,11 @@ async def test_one_direction_ends_and_the_other_goes_on(pair: Pair) -> None:
     with pytest.raises(TransportError):
         await pair.client.write(b"and this")
     answering = asyncio.create_task(pair.server.write(MUCH))
-    found = bytearray()
-    while len(found) < len(MUCH):
-        found += await pair.client.read()
+    received = bytearray()
+    while len(received) < len(MUCH):
+        received += await pair.client.read()
     await answering
-    assert found == MUCH
+    assert received == MUCH
     pair.server.finish()
     assert await pair.client.read() == b""
     for channel in (pair.client, pair.server):
@@ -78,11 +78,11 @@ async def test_a_writer_waits_for_a_reader_that_takes_nothing(pair: Pair, upward
     assert not writing.done()
     assert writer.statistics().unsent_bytes <= 1.5 * 1024**2
     assert reader.statistics().unread_bytes <= 512 * 1024
-    found = bytearray()
-    while len(found) < len(MUCH):
-        found += await reader.read()
+    received = bytearray()
+    while len(received) < len(MUCH):
+        received += await reader.read()
     await writing
-    assert found == MUCH
+    assert received == MUCH
 
 
 async def test_an_abort_ends_both_sides_and_whoever_waits(pair: Pair) -> None:
@@ -215,20 +215,20 @@ async def test_channels_are_limited_by_address_and_in_all() -> None:
     for limit in ("max_connections", "max_connections_per_address"):
         settings = TCP.model_copy(update={limit: 2, "idle_timeout_s": 30})
         async with serve_tcp(LOOPBACK, echo, settings) as listener:
-            held = [await connect_tcp(listener.address, settings) for _ in range(2)]
-            for channel in held:
+            connected = [await connect_tcp(listener.address, settings) for _ in range(2)]
+            for channel in connected:
                 await channel.write(b"1")
                 assert await channel.read() == b"1"
             with pytest.raises(TransportError):
                 one_more = await connect_tcp(listener.address, settings)
                 await one_more.read()
             assert listener.refusals == {"connections": 1}
-            await held[0].close()
+            await connected[0].close()
             await until(lambda: len(listener.channels) == 1)
             again = await connect_tcp(listener.address, settings)
             await again.write(b"2")
             assert await again.read() == b"2"
-            for channel in (held[1], again):
+            for channel in (connected[1], again):
                 await channel.close()
 
 
@@ -250,15 +250,15 @@ async def test_a_handshake_that_does_not_end_is_given_up(tmp_path: Path) -> None
 
 async def test_an_end_of_tcp_without_an_end_of_tls_is_no_orderly_end(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
-    found: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    outcome: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
 
     async def read(channel: ByteChannel) -> None:
         try:
             await read_all(channel)
         except TransportError as error:
-            found.set_result(error)
+            outcome.set_result(error)
         else:
-            found.set_result(None)
+            outcome.set_result(None)
 
     async with serve_tcp(LOOPBACK, read, TCP, tls=certificates.server) as listener:
         context = ssl.create_default_context(cafile=certificates.ca)
@@ -277,7 +277,7 @@ async def test_an_end_of_tcp_without_an_end_of_tls_is_no_orderly_end(tmp_path: P
             session.write(b"cut of")
             await loop.sock_sendall(plain, outgoing.read())
             plain.shutdown(socket.SHUT_WR)
-            assert "without an end of TLS" in str(await ended(found))
+            assert "without an end of TLS" in str(await ended(outcome))
 
 
 async def test_a_remote_that_never_reads_is_ended() -> None:

@@ -34,9 +34,9 @@ async def say(channel: ByteChannel, text: bytes) -> None:
 
 
 def folder(parent: Path, name: str) -> Path:
-    found = parent / name
-    found.mkdir()
-    return found
+    path = parent / name
+    path.mkdir()
+    return path
 
 
 def replace(old: Path | None, new: Path | None) -> None:

@@ -61,14 +61,14 @@ async def test_a_paused_reader_holds_less_than_its_window_and_loses_nothing(data
             await at_rest(server)
             assert 0 < held_bytes(server) <= settings.stream_receive_window_bytes < MIB
             assert client.statistics().unsent_bytes <= settings.send_bound_bytes
-            digest, taken, most = hashlib.sha256(), 0, 0
+            digest, taken, max_held = hashlib.sha256(), 0, 0
             while data := await stream.read():
                 digest.update(data)
                 taken += len(data)
-                most = max(most, held_bytes(server))
+                max_held = max(max_held, held_bytes(server))
         assert taken == total
         assert digest.digest() == hashlib.sha256(payload).digest()
-        assert most <= settings.stream_receive_window_bytes
+        assert max_held <= settings.stream_receive_window_bytes
 
 
 async def test_all_streams_together_hold_no_more_than_the_connection_window() -> None:

@@ -44,7 +44,9 @@ async def answer_to(raw: socket.socket) -> bytes:
 async def test_connections_above_a_limit_are_turned_away_at_once(limit: str) -> None:
     settings = quick_settings(**{limit: 2})
     async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
-        held = [await connect(listener.address, identity(2), None, settings, alpn=ALPN) for _ in range(2)]
+        connections = [
+            await connect(listener.address, identity(2), None, settings, alpn=ALPN) for _ in range(2)
+        ]
         with pytest.raises(ConnectError) as caught:
             await connect(listener.address, identity(3), None, settings, alpn=ALPN)
         reason = caught.value.reason
@@ -55,10 +57,10 @@ async def test_connections_above_a_limit_are_turned_away_at_once(limit: str) -> 
             CloseOrigin.REMOTE,
         )
         assert listener.refusals["connections"] == 1
-        await held[0].close()
+        await connections[0].close()
         await until(lambda: listener._per_address["127.0.0.1"] < 2)
         again = await connect(listener.address, identity(3), None, settings, alpn=ALPN)
-        for connection in (held[1], again):
+        for connection in (connections[1], again):
             await connection.close()
 
 

@@ -193,7 +193,7 @@ async def test_who_may_come_in_is_judged_by_protocol() -> None:
 
     services = {alpn: Service(saying(alpn.encode()).on_connection, judge(alpn)) for alpn in (ALPN, OTHER)}
     async with serve_all(LOOPBACK, identity(1), SETTINGS, services) as at:
-        one, _ = await heard(at, identity(2), ALPN)
+        connection, _ = await heard(at, identity(2), ALPN)
         with pytest.raises(ConnectError):
             await connect(at.address, identity(2), None, SETTINGS, alpn=OTHER)
         shut.clear()
@@ -202,7 +202,7 @@ async def test_who_may_come_in_is_judged_by_protocol() -> None:
         assert at.judge_again() == 1
         async with while_working():
             assert (await two.wait_closed()).code == CloseCode.REVOKED
-        assert one.close_reason is None
+        assert connection.close_reason is None
         shut.add(ALPN)
         assert at.judge_again() == 1
         await until(lambda: not at.connections)

@@ -62,8 +62,10 @@ class Player:
         for number, step in enumerate(self._conversation["steps"]):
             where = f"{self._conversation['name']}, step {number} ({step['why']})"
             output = self._do(step)
-            said = [{"kind": outbound.kind, "bytes": outbound.wire.hex()} for outbound in output.send]
-            assert said == [{"kind": one["kind"], "bytes": one["bytes"]} for one in step["says"]], where
+            sent = [{"kind": outbound.kind, "bytes": outbound.wire.hex()} for outbound in output.send]
+            assert sent == [
+                {"kind": outbound["kind"], "bytes": outbound["bytes"]} for outbound in step["says"]
+            ], where
             events = [
                 shown(event, expected) for event, expected in zip(output.events, step["events"], strict=False)
             ]
@@ -104,8 +106,8 @@ class Player:
         return {
             "lamport": status.lamport_timestamp,
             "log": [list(entry) for entry in status.log],
-            "outgoing": [[one.message_id, one.state] for one in status.outgoing],
-            "incoming": [[one.message_id, list(one.missing)] for one in status.incoming],
+            "outgoing": [[message.message_id, message.state] for message in status.outgoing],
+            "incoming": [[message.message_id, list(message.missing)] for message in status.incoming],
         }
 
     def _channel(self, who: str, now_ms: int) -> Channel:
@@ -179,7 +181,9 @@ def _nim(message: Json) -> bytes:
 def _entry(entry: list[str]) -> bytes:
     message_id, sender_id, *hint = entry
     return (
-        _text(1, message_id) + b"".join(_octets(2, bytes.fromhex(one)) for one in hint) + _text(3, sender_id)
+        _text(1, message_id)
+        + b"".join(_octets(2, bytes.fromhex(text)) for text in hint)
+        + _text(3, sender_id)
     )
 
 
@@ -190,8 +194,8 @@ def _filter(ids: list[str], layout: str) -> bytes:
         for step in range(_HASHES):
             bit = (first + step * second) % _BITS
             # js writes each word of 64 bits with its highest byte first, nim with its lowest.
-            place = bit // 8 if layout == "nim" else bit // 64 * 8 + 7 - bit % 64 // 8
-            bits[place] |= 1 << bit % 8
+            byte_index = bit // 8 if layout == "nim" else bit // 64 * 8 + 7 - bit % 64 // 8
+            bits[byte_index] |= 1 << bit % 8
     return bytes(bits)
 
 

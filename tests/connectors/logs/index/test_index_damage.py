@@ -207,7 +207,7 @@ async def test_a_writer_that_waits_for_room_can_be_cancelled_and_closed(
     store = LmdbLogStore(peek, tmp_path, map_size_bytes=1 << 18, max_size_bytes=1 << 18)
     writer = IndexWriter(store, retry_interval_s=3_600.0)
     # Any log of this size is larger than the map.
-    log = [one for log_id in range(100) for one in make_log(author("ann"), log_id, 8)]
+    log = [entry for log_id in range(100) for entry in make_log(author("ann"), log_id, 8)]
     writing = asyncio.ensure_future(writer.write(log))
     with caplog.at_level(logging.ERROR):
         await until(lambda: writer.full is not None)

@@ -30,11 +30,11 @@ def store(tmp_path: Path) -> Iterator[LmdbLogStore]:
 
 
 def documents_of_logs(store: LmdbLogStore | MemoryLogStore, history: History) -> dict[str, bytes | None]:
-    found = {}
+    documents = {}
     for log in history.logs:
         info = store.log_info(*log)
-        found[f"{log[0].hex()}/{log[1]}"] = info.document_id if info else None
-    return found
+        documents[f"{log[0].hex()}/{log[1]}"] = info.document_id if info else None
+    return documents
 
 
 def expected(history: History) -> dict[str, bytes | None]:
@@ -63,7 +63,7 @@ def test_a_log_many_steps_from_the_create_has_its_document_when_the_create_comes
         store.append([checked])
     assert documents_of_logs(store, history) == expected(history)
     create = history.written[0]
-    assert {store.document_of(one.hash) for one in history.written} == {create.hash}
+    assert {store.document_of(operation.hash) for operation in history.written} == {create.hash}
     assert store.log_of(author("author 8").public_key, create.hash) == 0
 
 
@@ -83,7 +83,10 @@ def test_every_log_has_its_document_in_whatever_order_entries_come(
             store.append(arrivals[:size])
             del arrivals[:size]
         assert documents_of_logs(store, history) == expected(history)
-        assert all(store.document_of(one.hash) == history.document[one.hash] for one in history.written)
+        assert all(
+            store.document_of(operation.hash) == history.document[operation.hash]
+            for operation in history.written
+        )
 
 
 def test_documents_found_out_later_are_kept(tmp_path: Path) -> None:
@@ -103,7 +106,7 @@ def test_what_waits_is_settled_in_parts(store: LmdbLogStore, monkeypatch: pytest
         history.write(f"author {number}", 0, (created,))
     store.append(history.written[1:])
     store.adopt(store.commit(history.written[:1], {}))
-    known = [found is not None for found in documents_of_logs(store, history).values()]
+    known = [document is not None for document in documents_of_logs(store, history).values()]
     assert sum(known) == 4
     store.append([])
     assert documents_of_logs(store, history) == expected(history)
@@ -128,14 +131,14 @@ def test_a_log_that_was_cut_back_and_written_anew_has_the_document_of_its_new_fi
     store: LmdbLogStore,
 ) -> None:
     history, other = History(), History()
-    one, two = history.write("ann", 0), history.write("ann", 1)
-    history.write("bob", 0, (one,))
+    first, two = history.write("ann", 0), history.write("ann", 1)
+    history.write("bob", 0, (first,))
     other.write("bob", 0, (two,))
     store.append([*history.written[2:], history.written[0], history.written[1]])
     store.adopt(store.commit(other.written, {}, truth=True))
     info = store.log_info(author("bob").public_key, 0)
     assert info is not None and info.document_id == two
-    assert store.log_of(author("bob").public_key, one) is None
+    assert store.log_of(author("bob").public_key, first) is None
     assert store.log_of(author("bob").public_key, two) == 0
 
 
@@ -177,14 +180,14 @@ def test_an_operation_id_that_none_can_have_is_not_taken_for_one_that_is_held(st
 
 
 def histories_document(entries: Sequence[CheckedOperation]) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
-    while len(found) < len(entries):
-        for one in entries:
-            if one.facts.previous is None:
-                found[one.hash] = one.hash
-            elif one.facts.previous[0] in found:
-                found[one.hash] = found[one.facts.previous[0]]
-    return found
+    document_of: dict[bytes, bytes] = {}
+    while len(document_of) < len(entries):
+        for entry in entries:
+            if entry.facts.previous is None:
+                document_of[entry.hash] = entry.hash
+            elif entry.facts.previous[0] in document_of:
+                document_of[entry.hash] = document_of[entry.facts.previous[0]]
+    return document_of
 
 
 @pytest.mark.parametrize("at_once", [3, 20_000])
@@ -195,17 +198,22 @@ def test_an_index_of_format_1_learns_the_documents_that_it_did_not_know(
     folder = tmp_path / "index"
     entries = write_index(folder, 1)
     store = LmdbLogStore(peek, folder)
-    assert store.counts() == (len({one.log for one in entries}), len(entries))
+    assert store.counts() == (len({entry.log for entry in entries}), len(entries))
     document = histories_document(entries)
-    for one in entries:
-        info = store.log_info(*one.log)
-        assert info is not None and info.document_id == document[one.hash]
-        assert store.document_of(one.hash) == document[one.hash]
-        assert store.entry_hash(*one.log, one.entry.seq_num) == one.hash
-        place = store.place_of(one.hash)
-        assert place is not None and (place.log, place.seq_num) == (one.log, one.entry.seq_num)
-    deleted = {document[one.hash] for one in entries if one.facts.action == "delete"}
-    assert deleted == {one for one in set(document.values()) if list(store.deletes_of(one))}
+    for entry in entries:
+        info = store.log_info(*entry.log)
+        assert info is not None and info.document_id == document[entry.hash]
+        assert store.document_of(entry.hash) == document[entry.hash]
+        assert store.entry_hash(*entry.log, entry.entry.seq_num) == entry.hash
+        entry_place = store.place_of(entry.hash)
+        assert entry_place is not None and (entry_place.log, entry_place.seq_num) == (
+            entry.log,
+            entry.entry.seq_num,
+        )
+    deleted = {document[entry.hash] for entry in entries if entry.facts.action == "delete"}
+    assert deleted == {
+        document_id for document_id in set(document.values()) if list(store.deletes_of(document_id))
+    }
     assert store.offsets() == {("culm.logs", 0): len(entries)}
     store.close()
     again = LmdbLogStore(peek, folder)
@@ -230,5 +238,5 @@ def test_an_upgrade_that_was_interrupted_begins_again(
         LmdbLogStore(interrupted, folder)
     store = LmdbLogStore(peek, folder)
     document = histories_document(entries)
-    assert {one.hash: store.document_of(one.hash) for one in entries} == document
+    assert {entry.hash: store.document_of(entry.hash) for entry in entries} == document
     store.close()

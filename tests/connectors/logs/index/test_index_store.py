@@ -121,12 +121,12 @@ def test_the_truth_cuts_a_log_back_to_where_they_agree(store: LmdbLogStore) -> N
 
 
 def test_the_truth_can_replace_a_whole_log(store: LmdbLogStore) -> None:
-    held, true = make_log(ALICE, 0, 3), make_log(ALICE, 0, 1, text="other", schema_id=OTHER_SCHEMA)
-    store.append(held)
+    stored, true = make_log(ALICE, 0, 3), make_log(ALICE, 0, 1, text="other", schema_id=OTHER_SCHEMA)
+    store.append(stored)
     store.adopt(store.commit(true, {}, truth=True))
     assert list(store.log_heights([SCHEMA])) == []
     assert list(store.log_heights([OTHER_SCHEMA])) == [(ALICE.public_key, 0, 1)]
-    assert store.log_of(ALICE.public_key, held[0].hash) is None
+    assert store.log_of(ALICE.public_key, stored[0].hash) is None
     assert store.log_of(ALICE.public_key, true[0].hash) == 0
     assert store.counts() == (1, 1)
 
@@ -233,14 +233,14 @@ async def test_the_writer_makes_a_commit_visible_even_when_its_caller_gave_up(st
 
 def test_ranges_read_together_are_whole_except_the_last(store: LmdbLogStore) -> None:
     logs = [make_log(ALICE, log_id, 30) for log_id in range(5)]
-    store.append([one for log in logs for one in log])
+    store.append([entry for log in logs for entry in log])
     size = sum(len(entry) + len(operation) for entry, operation in pairs(logs[0]))
     for max_bytes in range(1, 3 * size, 97):
         ranges = [(ALICE.public_key, log_id, 1, 30) for log_id in range(5)]
-        found = store.read_ranges(ranges, max_bytes)
-        assert all(chunk == pairs(log) for chunk, log in zip(found[:-1], logs, strict=False))
-        assert found[-1] == pairs(logs[len(found) - 1])[: len(found[-1])]
-        assert found[-1]
+        chunks = store.read_ranges(ranges, max_bytes)
+        assert all(chunk == pairs(log) for chunk, log in zip(chunks[:-1], logs, strict=False))
+        assert chunks[-1] == pairs(logs[len(chunks) - 1])[: len(chunks[-1])]
+        assert chunks[-1]
     assert store.read_ranges([(BOB.public_key, 0, 1, 9), (ALICE.public_key, 0, 30, 30)]) == [
         [],
         pairs(logs[0])[29:],

@@ -114,10 +114,10 @@ def test_a_commit_that_comes_while_the_file_is_read_is_not_lost(
     read = sync_ranges.read_heights
 
     def read_slowly(*arguments: object) -> object:
-        found = read(*arguments)  # type: ignore[arg-type]
+        pairs_read = read(*arguments)  # type: ignore[arg-type]
         reading.set()
         assert go_on.wait(60)
-        return found
+        return pairs_read
 
     monkeypatch.setattr("culm_connectors.logs.index.store.read_heights", read_slowly)
     loading = threading.Thread(target=store.ranges.load, args=([SCHEMA],))
@@ -132,9 +132,9 @@ def test_a_commit_that_comes_while_the_file_is_read_is_not_lost(
 
 def test_raised_heights_are_shown_until_the_file_is_read_again(store: LmdbLogStore) -> None:
     store.append(make_log(ALICE, 0, 3))
-    told = [(ALICE.public_key, 0, 2), (ALICE.public_key, 9, 4), (BOB.public_key, 0, 7)]
-    store.ranges.raise_heights(SCHEMA, b"".join(map(pack, told)))
-    assert shown(store, [SCHEMA]) == sorted([(ALICE.public_key, 0, 3), *told[1:]])
+    raised = [(ALICE.public_key, 0, 2), (ALICE.public_key, 9, 4), (BOB.public_key, 0, 7)]
+    store.ranges.raise_heights(SCHEMA, b"".join(map(pack, raised)))
+    assert shown(store, [SCHEMA]) == sorted([(ALICE.public_key, 0, 3), *raised[1:]])
     store.append(make_log(BOB, 0, 2))
     assert (BOB.public_key, 0, 7) in shown(store, [SCHEMA]), "what is read on the way does not lower it"
     store.ranges.reload([SCHEMA, OTHER_SCHEMA])
@@ -145,13 +145,13 @@ def test_blocks_of_a_schema_are_counted_and_summed(store: LmdbLogStore) -> None:
     store.append(make_log(ALICE, 0, 3))
     store.append(make_log(BOB, 0, 5))
     store.append(make_log(BOB, 1, 5, schema_id=OTHER_SCHEMA))
-    found = store.ranges.blocks(SCHEMA, 8)
+    counts = store.ranges.blocks(SCHEMA, 8)
     first, second = ALICE.public_key[0], BOB.public_key[0]
     assert first != second
-    assert (found.log_counts[first], found.entry_counts[first]) == (1, 3)
-    assert (found.log_counts[second], found.entry_counts[second]) == (1, 5)
-    assert tuple(found.lanes[second].tolist()) == ADD128.lanes((BOB.public_key, 0, 5))
-    assert found.log_counts.sum() == 2
+    assert (counts.log_counts[first], counts.entry_counts[first]) == (1, 3)
+    assert (counts.log_counts[second], counts.entry_counts[second]) == (1, 5)
+    assert tuple(counts.lanes[second].tolist()) == ADD128.lanes((BOB.public_key, 0, 5))
+    assert counts.log_counts.sum() == 2
 
 
 def test_a_record_of_a_strange_length_is_damage(store: LmdbLogStore) -> None:

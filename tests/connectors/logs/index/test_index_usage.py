@@ -95,7 +95,7 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, i
                         if place[0] != log_key(*cut) or place[1] < cut_at
                     }
                 if peers:
-                    brought_by |= {(key, one.entry.seq_num): peer_id for one in done.stored}
+                    brought_by |= {(key, entry.entry.seq_num): peer_id for entry in done.stored}
             store.adopt(done)
             assert usage(store) == recount(store, brought_by)
         store.adopt(store.forget([log_key(*log[0].log) for log, _ in LOGS]))
@@ -106,7 +106,7 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, i
 
 def test_an_entry_counts_for_the_peer_that_brought_it_first(store: LmdbLogStore) -> None:
     log = LOGS[0][0]
-    sizes = [one.size_bytes for one in log]
+    sizes = [entry.size_bytes for entry in log]
     store.adopt(store.commit(log[:2], {}))
     store.adopt(store.commit(log[:4], {}, brought_by=[PEERS[0]] * 4))
     store.adopt(store.commit(log, {}, brought_by=[PEERS[1]] * LENGTH))
@@ -154,10 +154,10 @@ def fill(kept: LmdbLogStore) -> None:
 
 def contents(kept: LmdbLogStore) -> dict[bytes, dict[bytes, bytes]]:
     with kept._environment.read() as transaction:
-        held = {name: dict(transaction.cursor(db=database)) for name, database in kept._databases.items()}
+        records = {name: dict(transaction.cursor(db=database)) for name, database in kept._databases.items()}
     # The revision that brought an operation is another one each time.
-    held[b"operations"] = {key: place[: -layout.U64.size] for key, place in held[b"operations"].items()}
-    return held
+    records[b"operations"] = {key: place[: -layout.U64.size] for key, place in records[b"operations"].items()}
+    return records
 
 
 def test_a_forgotten_log_leaves_nothing_and_can_be_stored_again(kept: LmdbLogStore, tmp_path: Path) -> None:
@@ -212,5 +212,5 @@ def test_a_log_that_contradicts_itself_is_found_and_forgotten(
     kept.append(HELD[0])
     assert kept.contradictions() == {}
     assert [list(kept.entries(*log[0].log, 1, 9)) for log in HELD] == [
-        [(one.entry_bytes, one.payload_bytes) for one in log] for log in HELD
+        [(entry.entry_bytes, entry.payload_bytes) for entry in log] for log in HELD
     ]

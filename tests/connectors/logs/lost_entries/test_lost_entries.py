@@ -188,26 +188,26 @@ async def test_only_what_the_job_can_get_from_nowhere_is_lost(tmp_path: Path, ka
     logs = {name: make_log(author(name), 0, 9) for name in names}
     keys = {name: log_key(*log[0].log) for name, log in logs.items()}
     store = LmdbLogStore(peek, tmp_path / "index")
-    held = {"expired": 6, "to be read": 6, "waits": 6, "whole": 4, "torn": 4, "expired, too": 2}
-    for name, height in held.items():
+    heights = {"expired": 6, "to be read": 6, "waits": 6, "whole": 4, "torn": 4, "expired, too": 2}
+    for name, height in heights.items():
         store.append(logs[name][:height])
 
     on_logs = [
         *((name, 2) for name in ("expired", "to be read", "waits", "torn", "of others")),
         ("whole", 4),
     ]
-    truth = [one for name, height in on_logs for one in logs[name][:height]]
+    truth = [entry for name, height in on_logs for entry in logs[name][:height]]
     produce(
         kafka,
         "logs",
         [
             (
-                log_key(*one.log),
+                log_key(*entry.log),
                 LogRecord(
-                    one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id
+                    entry.entry.seq_num, entry.entry_bytes, entry.payload_bytes, entry.hash, entry.schema_id
                 ).encode(),
             )
-            for one in truth
+            for entry in truth
         ],
     )
     read = [*logs["waits"][2:6], *logs["expired"][4:6], logs["torn"][7], logs["elsewhere"][2]]
@@ -215,7 +215,7 @@ async def test_only_what_the_job_can_get_from_nowhere_is_lost(tmp_path: Path, ka
 
     readers = TopicReaders(kafka, f"{reader_group_prefix(kafka)}test")
     positions = {(kafka.topic("entries"), 0): len(read)}
-    found = await find_lost(store, readers, positions, others=True)
+    lost = await find_lost(store, readers, positions, others=True)
     expected = {
         "expired": LostPart(keys["expired"], 2, 3, 6, None),
         "expired, too": LostPart(keys["expired, too"], 0, 1, 2, None),
@@ -223,12 +223,14 @@ async def test_only_what_the_job_can_get_from_nowhere_is_lost(tmp_path: Path, ka
         "torn": LostPart(keys["torn"], 2, 3, 4, 5),
         "elsewhere": LostPart(keys["elsewhere"], 0, 1, 0, 1),
     }
-    assert {part.key: part for part in found} == {part.key: part for part in expected.values()}
+    assert {part.key: part for part in lost} == {part.key: part for part in expected.values()}
 
     own = await find_lost(store, readers, positions)
-    assert {part.key for part in own} == {keys[name] for name in expected if name in held}
-    some = await find_lost(store, readers, positions, only=[logs["waits"][0].log, logs["whole"][0].log])
-    assert some == [expected["waits"]]
+    assert {part.key for part in own} == {keys[name] for name in expected if name in heights}
+    lost_of_two = await find_lost(
+        store, readers, positions, only=[logs["waits"][0].log, logs["whole"][0].log]
+    )
+    assert lost_of_two == [expected["waits"]]
     for unknown in ({}, {(kafka.topic("entries"), 0): 1_000}):
         # How far the job has read is not known: what is on `entries` may still be read.
         own = await find_lost(store, readers, unknown)
@@ -238,8 +240,8 @@ async def test_only_what_the_job_can_get_from_nowhere_is_lost(tmp_path: Path, ka
 
 @pytest.mark.kafka
 def test_the_position_of_a_job_is_for_everybody_to_see(kafka: KafkaSettings) -> None:
-    place, other = (kafka.topic("entries"), 0), (kafka.topic("entries"), 1)
-    assert read_positions(kafka, "logs", [place]) == {}
-    publish_positions(kafka, "logs", {place: 7})
-    assert read_positions(kafka, "logs", [place, other]) == {place: 7}
-    assert read_positions(kafka, "blocks", [place]) == {}
+    partition, other = (kafka.topic("entries"), 0), (kafka.topic("entries"), 1)
+    assert read_positions(kafka, "logs", [partition]) == {}
+    publish_positions(kafka, "logs", {partition: 7})
+    assert read_positions(kafka, "logs", [partition, other]) == {partition: 7}
+    assert read_positions(kafka, "blocks", [partition]) == {}

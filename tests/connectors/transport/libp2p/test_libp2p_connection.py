@@ -203,21 +203,21 @@ async def test_many_p2panda_streams_that_nobody_takes_end_the_connection() -> No
 
 
 async def test_a_remote_without_p2panda_is_left() -> None:
-    told: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
+    closed: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
 
     async def ours(connection: Connection) -> None:
         await connection.open_stream()
-        told.set_result(await connection.wait_closed())
+        closed.set_result(await connection.wait_closed())
 
     async with stranger(ours) as connection:
         stream = await connection.accept_stream()
         assert stream.send is not None
         await stream.send.write(encode_line(HEADER) + encode_line(b"na"))
-        assert (await told).code == CloseCode.PROTOCOL
+        assert (await closed).code == CloseCode.PROTOCOL
 
 
 async def test_a_stopped_stream_ends_the_connection_for_a_new_start() -> None:
-    told: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
+    closed: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
 
     async def ours(connection: Connection) -> None:
         out = await connection.open_stream()
@@ -226,14 +226,14 @@ async def test_a_stopped_stream_ends_the_connection_for_a_new_start() -> None:
                 await out.write(b"x" * 1_000)
                 await out.wait_acknowledged(out.written)
                 await asyncio.sleep(0)
-        told.set_result(await connection.wait_closed())
+        closed.set_result(await connection.wait_closed())
 
     async with stranger(ours) as connection:
         stream = await connection.accept_stream()
         assert stream.send is not None
         await stream.send.write(encode_line(HEADER) + encode_line(PROTOCOL))
         stream.stop(0)
-        assert (await told).code == CloseCode.PROTOCOL
+        assert (await closed).code == CloseCode.PROTOCOL
 
 
 async def test_a_defect_of_ours_costs_its_connection_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,10 +165,10 @@ def test_the_binary_form_follows_the_table_of_protocols() -> None:
 
 
 def test_who_we_are_is_told_with_key_protocols_and_addresses() -> None:
-    told = encode_identify(PUBLIC_KEY, [b"/a", b"/b"], ("1.2.3.4", 5), [("::1", 6)])
-    size, start = wire.decode_varint(told) or (0, 0)
-    assert len(told) == start + size
-    assert list(wire.read_fields(told[start:])) == [
+    identify = encode_identify(PUBLIC_KEY, [b"/a", b"/b"], ("1.2.3.4", 5), [("::1", 6)])
+    size, start = wire.decode_varint(identify) or (0, 0)
+    assert len(identify) == start + size
+    assert list(wire.read_fields(identify[start:])) == [
         (1, HostKey.ed25519(PUBLIC_KEY).encode()),
         (2, Multiaddr(("::1", 6)).encode()),
         (3, b"/a"),
@@ -191,11 +191,11 @@ def test_lines_are_as_published() -> None:
 
 @pytest.mark.parametrize("cut", range(len(ASKED + b"rest") + 1))
 def test_an_agreement_does_not_depend_on_where_the_bytes_are_cut(cut: int) -> None:
-    said = ASKED + b"rest"
+    sent = ASKED + b"rest"
     listening = Listening(PROTOCOLS)
-    answers = listening.feed(said[:cut])
-    if cut < len(said):
-        answers += listening.feed(said[cut:])
+    answers = listening.feed(sent[:cut])
+    if cut < len(sent):
+        answers += listening.feed(sent[cut:])
     assert (listening.agreed, answers, listening.rest) == (b"/b/1.0.0", ANSWERED, b"rest")
 
 

@@ -65,7 +65,7 @@ def test_waits_double_up_to_their_bound_and_never_exceed_it() -> None:
         outgoing.due(now_ms)
     nominal = [1_000, 2_000, 4_000, 8_000, 16_000, 16_000, 16_000, 16_000, 16_000]
     assert waits[0] == 1_000
-    assert all(most * 3 // 4 <= wait <= most for wait, most in zip(waits, nominal, strict=True))
+    assert all(limit * 3 // 4 <= wait <= limit for wait, limit in zip(waits, nominal, strict=True))
 
 
 def test_a_message_that_nobody_acknowledges_is_given_up_after_its_attempts() -> None:
@@ -286,11 +286,11 @@ class AnOutgoingBuffer(RuleBasedStateMachine):
         assert list(pending) == list(self.waiting)
         assert not self.over & pending.keys()
         for message_id, known in self.waiting.items():
-            one = pending[message_id]
-            assert one.evidence == tuple(known.evidence)
-            assert (one.state == "possibly_acknowledged") == bool(known.evidence)
-            assert one.attempts == known.attempts
-            assert self.outgoing.get(message_id) == one
+            message = pending[message_id]
+            assert message.evidence == tuple(known.evidence)
+            assert (message.state == "possibly_acknowledged") == bool(known.evidence)
+            assert message.attempts == known.attempts
+            assert self.outgoing.get(message_id) == message
         assert (self.outgoing.next_due_ms() is None) == (not self.waiting)
         for participant_id in PEOPLE:
             own = [known for known in self.waiting.values() if known.participant_id == participant_id]

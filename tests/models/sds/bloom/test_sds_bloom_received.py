@@ -18,10 +18,14 @@ MEASURES = 40, 0.01
 def test_what_was_put_in_is_found_and_what_was_not_is_seldom(
     layout: LayoutName, inside: set[str], outside: set[str]
 ) -> None:
-    found = ReceivedFilter.parse(layout, filter_of(layout, inside, *MEASURES), *MEASURES)
-    assert found is not None
-    assert all(found.contains(LAYOUTS[layout].hash_pair(one)) for one in inside)
-    wrong = [one for one in outside - inside if found.contains(LAYOUTS[layout].hash_pair(one))]
+    received = ReceivedFilter.parse(layout, filter_of(layout, inside, *MEASURES), *MEASURES)
+    assert received is not None
+    assert all(received.contains(LAYOUTS[layout].hash_pair(message_id)) for message_id in inside)
+    wrong = [
+        message_id
+        for message_id in outside - inside
+        if received.contains(LAYOUTS[layout].hash_pair(message_id))
+    ]
     assert len(wrong) <= 5
 
 
@@ -105,9 +109,13 @@ def test_unknown_fields_of_a_container_are_skipped_and_the_last_of_one_kind_coun
 
 def test_a_container_of_another_capacity_is_read_by_its_own_measures() -> None:
     wider = filter_of("nim", ["a", "b"], 12_000, 0.001)
-    found = ReceivedFilter.parse("nim", wider, 10_000, 0.001)
-    assert found is not None
-    assert [found.contains(LAYOUTS["nim"].hash_pair(one)) for one in ("a", "b", "c")] == [True, True, False]
+    received = ReceivedFilter.parse("nim", wider, 10_000, 0.001)
+    assert received is not None
+    assert [received.contains(LAYOUTS["nim"].hash_pair(message_id)) for message_id in ("a", "b", "c")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("layout", ["spec", "js", "nim"])
@@ -118,14 +126,14 @@ def test_a_filter_covers_another_of_its_measures_that_has_no_other_ids(layout: L
         if number % 2:
             small.add(f"m{number}")
             other.add(f"m{number}")
-    found = {
+    filters = {
         name: ReceivedFilter.parse(layout, filter.value(), 100, 0.001 if name == "other" else 0.01)
         for name, filter in {"small": small, "large": large, "other": other}.items()
     }
-    assert found["small"] is not None and found["large"] is not None and found["other"] is not None
-    assert small.within(found["large"]) and small.within(found["small"])
-    assert not large.within(found["small"])
-    assert not small.within(found["other"])
+    assert filters["small"] is not None and filters["large"] is not None and filters["other"] is not None
+    assert small.within(filters["large"]) and small.within(filters["small"])
+    assert not large.within(filters["small"])
+    assert not small.within(filters["other"])
 
 
 # The newest drawn_ids of a log against another participant's filter.
@@ -147,21 +155,25 @@ def test_exactly_what_a_filter_does_not_hold_is_absent(
 ) -> None:
     recent = Recent(layout, most)
     expected: list[str] = []
-    found = ReceivedFilter.parse(layout, filter_of(layout, others, 1_000, 0.0001), 1_000, 0.0001)
-    assert found is not None
+    received = ReceivedFilter.parse(layout, filter_of(layout, others, 1_000, 0.0001), 1_000, 0.0001)
+    assert received is not None
     for message_id in added:
         recent.add(message_id)
         expected = [*expected, message_id][-most:]
         if message_id in gone:
-            assert recent.absent(found) == [one for one in expected if one not in others]
+            assert recent.absent(received) == [
+                message_id for message_id in expected if message_id not in others
+            ]
             recent.drop(message_id)
             expected.remove(message_id)
     assert recent.ids() == expected
     asked = expected[: max(len(expected) - but, 0)]
-    assert recent.absent(found, but=but) == [one for one in asked if one not in others]
+    assert recent.absent(received, but=but) == [
+        message_id for message_id in asked if message_id not in others
+    ]
     again = Recent(layout, most)
     again.extend(recent.ids())
-    assert again.absent(found) == recent.absent(found)
+    assert again.absent(received) == recent.absent(received)
 
 
 @pytest.mark.parametrize("held", [1, 511, 512, 10_000])

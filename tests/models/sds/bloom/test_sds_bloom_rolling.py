@@ -43,7 +43,7 @@ def test_every_held_id_is_found_and_the_fill_stays_within_the_design(
     rolling, _ = grown(layout, capacity, count)
     filter_now = received(layout, rolling.value(), capacity)
     newest = ids(count)[count - len(rolling) :]
-    assert all(filter_now.contains(LAYOUTS[layout].hash_pair(one)) for one in newest)
+    assert all(filter_now.contains(LAYOUTS[layout].hash_pair(message_id)) for message_id in newest)
     assert len(rolling) <= (capacity if layout != "nim" else capacity * 12 // 10)
     assert len(rolling) >= min(count, capacity // 2)
 

@@ -61,14 +61,14 @@ def test_filters_are_byte_for_byte_those_of_waku_sds(row: dict[str, Any]) -> Non
     if "bytes" in row:
         assert value.hex() == row["bytes"]
     assert bloom_vectors.filter_value("js", shape, bloom_vectors.hash_pairs("js", ids)) == value
-    if all(one.isascii() for one in ids):
+    if all(message_id.isascii() for message_id in ids):
         assert filter_of("spec", ids, *measures) == value
     absent = [hex_id(f"absent-{index}") for index in range(200)]
     asked = ReceivedFilter.parse("js", value, *measures)
     assert asked is not None
-    assert [n for n, one in enumerate(absent) if asked.contains(LAYOUTS["js"].hash_pair(one))] == row[
-        "false_hits"
-    ]
+    assert [
+        n for n, message_id in enumerate(absent) if asked.contains(LAYOUTS["js"].hash_pair(message_id))
+    ] == row["false_hits"]
     pairs = bloom_vectors.hash_pairs("js", absent)
     hits = bloom_vectors.contains_many("js", shape, value, pairs)
     assert np.flatnonzero(hits).tolist() == row["false_hits"]
@@ -87,7 +87,7 @@ def test_murmur_over_bytes_is_that_of_mmh3(data: bytes) -> None:
 
 @given(st.sampled_from(["spec", "js", "nim"]), st.lists(st.text(st.characters(codec="utf-8"), max_size=70)))
 def test_pairs_of_many_ids_are_those_of_each(layout: LayoutName, ids: list[str]) -> None:
-    expected = [list(LAYOUTS[layout].hash_pair(one)) for one in ids]
+    expected = [list(LAYOUTS[layout].hash_pair(message_id)) for message_id in ids]
     assert bloom_vectors.hash_pairs(layout, ids).tolist() == expected
 
 
@@ -95,7 +95,7 @@ def test_pairs_of_many_ids_are_those_of_each(layout: LayoutName, ids: list[str])
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 16, 63, 64, 66, 130])
 def test_pairs_of_many_ids_of_one_length_are_those_of_each(layout: LayoutName, size: int) -> None:
     ids = [(hex_id(str(index)) * 3)[:size] for index in range(5_000 if size == 64 else 40)]
-    expected = [list(LAYOUTS[layout].hash_pair(one)) for one in ids]
+    expected = [list(LAYOUTS[layout].hash_pair(message_id)) for message_id in ids]
     assert bloom_vectors.hash_pairs(layout, ids).tolist() == expected
 
 

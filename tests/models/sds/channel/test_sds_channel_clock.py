@@ -40,7 +40,7 @@ def test_a_step_of_the_clock_moves_no_timer(by_ms: int) -> None:
     stepped(alice, NOW, by_ms)
     assert alice.channel.next_due_ms() == due_ms
     alice.tick(NOW + 29_999)
-    assert [one.kind for one in alice.tick(NOW + 30_000, "outgoing").send] == ["retry"]
+    assert [outbound.kind for outbound in alice.tick(NOW + 30_000, "outgoing").send] == ["retry"]
     assert "lost" not in [event.kind for event in alice.events]
 
 
@@ -182,9 +182,13 @@ def test_a_repeated_message_that_waits_is_not_answered_for_ever() -> None:
     third = sender.send(b"third")
     receiver.receive(third)
     receiver.receive(third, NOW + 30_000)
-    late = [one for time_ms, one in spoken(receiver, NOW + 50 * MINUTE_MS) if time_ms > NOW + 20 * MINUTE_MS]
+    late = [
+        outbound
+        for time_ms, outbound in spoken(receiver, NOW + 50 * MINUTE_MS)
+        if time_ms > NOW + 20 * MINUTE_MS
+    ]
     # Only for what is missing it goes on asking.
-    assert all(decode(one.wire, "spec").repair_request for one in late)
+    assert all(decode(outbound.wire, "spec").repair_request for outbound in late)
 
 
 def test_a_copy_that_comes_at_once_is_not_taken_for_a_re_send() -> None:
@@ -201,9 +205,9 @@ def test_a_re_send_is_answered_early_by_a_sync_that_names_it() -> None:
     wires = [sender.send(content) for content in (b"first", b"second", b"third")]
     for wire in wires:
         receiver.receive(wire)
-    said = [time_ms for time_ms, outbound in spoken(receiver, NOW + 20 * MINUTE_MS)]
-    assert len(said) == 3
-    again_ms = said[-1] + 10 * MINUTE_MS
+    times_ms = [time_ms for time_ms, outbound in spoken(receiver, NOW + 20 * MINUTE_MS)]
+    assert len(times_ms) == 3
+    again_ms = times_ms[-1] + 10 * MINUTE_MS
     receiver.receive(wires[0], again_ms)
     due_ms = receiver.channel.next_due_ms()
     assert due_ms is not None
@@ -220,7 +224,9 @@ def test_the_answer_of_another_to_a_repair_request_is_no_re_send() -> None:
     asking.receive(sender.send(b"second"))
     receiver.receive(first)
     asked_ms = NOW + 10 * MINUTE_MS
-    (request,) = [one for _, one in spoken(asking, NOW + 3 * MINUTE_MS) if one.kind == "sync"][:1]
+    (request,) = [outbound for _, outbound in spoken(asking, NOW + 3 * MINUTE_MS) if outbound.kind == "sync"][
+        :1
+    ]
     receiver.receive(request.wire, asked_ms)
     before = receiver.channel._parts.schedule.names()
     receiver.receive(first, asked_ms + 10)

@@ -79,7 +79,7 @@ def test_a_siblings_filter_is_one_senders_evidence() -> None:
     assert [event for event in output.events if isinstance(event, PossiblyAcknowledged)] == [
         PossiblyAcknowledged("m1", "alice", ("amy",))
     ]
-    waiting = {one.message_id: one.evidence for one in channel.status().outgoing}
+    waiting = {message.message_id: message.evidence for message in channel.status().outgoing}
     assert waiting == {"m1": ("amy",), "m2": ()}
 
 
@@ -88,10 +88,10 @@ def test_one_received_message_acknowledges_those_of_all() -> None:
     channel.send("alice", b"one", NOW, message_id="m1")
     channel.send("amy", b"two", NOW, message_id="m2")
     output = channel.receive(made("x1", "m1", "m2"), NOW)
-    found = {
+    acknowledged_by = {
         event.message_id: event.participant_id for event in output.events if isinstance(event, Acknowledged)
     }
-    assert found == {"m1": "alice", "m2": "amy"}
+    assert acknowledged_by == {"m1": "alice", "m2": "amy"}
 
 
 def test_one_sync_is_sent_for_all_and_by_each_in_its_turn() -> None:
@@ -142,10 +142,10 @@ def test_a_channel_without_participants_listens_and_says_nothing() -> None:
     channel.receive(made("m3", "m2", asks=["m1"]), NOW)
     due_ms = NOW
     for _ in range(50):
-        found = channel.next_due_ms()
-        if found is None:
+        next_ms = channel.next_due_ms()
+        if next_ms is None:
             break
-        due_ms = found
+        due_ms = next_ms
         assert channel.tick(due_ms).send == ()
     assert channel.next_due_ms() is None
 
@@ -155,7 +155,7 @@ def test_a_person_may_ask_for_a_message_to_be_sent_again() -> None:
     wire = channel.send("alice", b"one", NOW, message_id="m1").send[0].wire
     assert channel.send_again("m1", NOW + 1)
     assert not channel.send_again("m2", NOW + 1)
-    assert [one.wire for one in channel.tick(NOW + 1, "outgoing").send] == [wire]
+    assert [outbound.wire for outbound in channel.tick(NOW + 1, "outgoing").send] == [wire]
 
 
 def test_hosted_and_full_participants_agree() -> None:

@@ -90,13 +90,13 @@ class Witness:
         status = self.peer.channel.status()
         assert list(status.log) == sorted(status.log, key=lambda key: (key[0], key[1].encode()))
         assert {message_id for _, message_id in status.log} == self.delivered
-        waiting = {one.message_id for one in status.incoming}
+        waiting = {message.message_id for message in status.incoming}
         assert not waiting & self.delivered
-        held = waiting | self.delivered
-        assert not {one.entry.message_id for one in status.missing} & held
-        assert not set(status.lost) & held
-        for one in status.incoming:
-            assert one.missing and not set(one.missing) & self.delivered
+        received = waiting | self.delivered
+        assert not {wanted.entry.message_id for wanted in status.missing} & received
+        assert not set(status.lost) & received
+        for message in status.incoming:
+            assert message.missing and not set(message.missing) & self.delivered
         assert status.lamport_timestamp <= self.now_ms + HOUR_MS + len(self.delivered) + 1_000
 
 
@@ -183,8 +183,8 @@ def test_many_rollovers_between_two_looks_at_the_journal_leave_no_hole_in_the_fi
     for chunk in chunks:
         restored.apply_journal(chunk)
     anew.apply_journal(channel.journal_whole())
-    for one in (restored, anew):
-        one.restore_head(channel.head())
-        assert one.journal_whole() == channel.journal_whole()
-    sent = [one.send("alice", b"hi", NOW_MS, nonce=b"n").send for one in (channel, restored, anew)]
+    for copy in (restored, anew):
+        copy.restore_head(channel.head())
+        assert copy.journal_whole() == channel.journal_whole()
+    sent = [copy.send("alice", b"hi", NOW_MS, nonce=b"n").send for copy in (channel, restored, anew)]
     assert sent[0] == sent[1] == sent[2]

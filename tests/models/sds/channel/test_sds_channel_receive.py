@@ -68,7 +68,7 @@ def test_a_filter_of_other_measures_is_no_evidence_and_no_fault(value: bytes) ->
     alice = Peer("alice")
     alice.send(message_id="m1")
     assert kinds(alice.receive(made("x1", bloom=value))) == ["received", "delivered"]
-    assert [one.state for one in alice.channel.status().outgoing] == ["unacknowledged"]
+    assert [message.state for message in alice.channel.status().outgoing] == ["unacknowledged"]
 
 
 def test_a_filter_that_affirms_everything_is_no_evidence() -> None:
@@ -77,7 +77,7 @@ def test_a_filter_that_affirms_everything_is_no_evidence() -> None:
     full = b"\xff" * len(alice.channel.status().bloom_filter)
     for number in range(3):
         alice.receive(made(f"x{number}", bloom=full, sender=f"s{number}"))
-    assert [one.state for one in alice.channel.status().outgoing] == ["unacknowledged"]
+    assert [message.state for message in alice.channel.status().outgoing] == ["unacknowledged"]
 
 
 @pytest.mark.parametrize(("profile", "unit_ms"), [("spec", 1), ("js", 1), ("nim", 1_000)])

@@ -32,9 +32,9 @@ def test_a_message_names_the_end_of_the_log_and_carries_the_filter_without_itsel
     assert [entry.message_id for entry in message.causal_history] == ids[1:3]
     assert {entry.sender_id for entry in message.causal_history} == {"alice"}
     assert message.bloom_filter is not None
-    found = ReceivedFilter.parse(profile, message.bloom_filter, 1_000, 0.001)
-    assert found is not None
-    shown = [found.contains(LAYOUTS[profile].hash_pair(message_id)) for message_id in ids]
+    received = ReceivedFilter.parse(profile, message.bloom_filter, 1_000, 0.001)
+    assert received is not None
+    shown = [received.contains(LAYOUTS[profile].hash_pair(message_id)) for message_id in ids]
     assert shown == [True, True, True, False]
     assert alice.log_ids == ids
 
@@ -104,7 +104,7 @@ def test_sending_tells_content_and_position() -> None:
     (event,) = output.events
     assert isinstance(event, Sent)
     assert (event.content, event.position, event.ephemeral) == (b"two", 1, False)
-    assert [(one.kind, one.participant_id) for one in output.send] == [("new", "alice")]
+    assert [(outbound.kind, outbound.participant_id) for outbound in output.send] == [("new", "alice")]
 
 
 def test_an_ephemeral_message_carries_nothing_and_leaves_no_trace() -> None:
@@ -114,7 +114,7 @@ def test_an_ephemeral_message_carries_nothing_and_leaves_no_trace() -> None:
     output = alice.channel.send("alice", b"typing", NOW, ephemeral=True)
     message = read(output.send[0].wire)
     assert (message.kind, message.causal_history, message.bloom_filter) == ("ephemeral", (), None)
-    assert [one.kind for one in output.send] == ["ephemeral"]
+    assert [outbound.kind for outbound in output.send] == ["ephemeral"]
     assert kinds(output) == ["sent"]
     assert alice.channel.status() == before
 

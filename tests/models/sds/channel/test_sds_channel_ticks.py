@@ -31,7 +31,7 @@ def test_a_message_is_sent_again_byte_by_byte_after_others_went_out(profile: Pro
     alice = Peer("alice", profile, bloom_capacity=50)
     wires = [alice.send(b"%d" % number, NOW) for number in range(150)]
     output = alice.tick(NOW + 30_000, "outgoing")
-    assert [(one.kind, one.wire) for one in output.send] == [("retry", wire) for wire in wires]
+    assert [(outbound.kind, outbound.wire) for outbound in output.send] == [("retry", wire) for wire in wires]
 
 
 def test_nothing_is_sent_again_before_its_time() -> None:
@@ -111,9 +111,9 @@ def test_a_possibly_acknowledged_message_is_sent_again_later_than_another() -> N
     bob.receive(alice.send(message_id="m1"))
     alice.receive(bob.send())
     alice.send(message_id="m2")
-    assert [one.message_id for one in alice.tick(NOW + 30_000, "outgoing").send] == ["m2"]
+    assert [outbound.message_id for outbound in alice.tick(NOW + 30_000, "outgoing").send] == ["m2"]
     sent = alice.tick(NOW + 120_000, "outgoing").send
-    assert "m1" in [one.message_id for one in sent]
+    assert "m1" in [outbound.message_id for outbound in sent]
 
 
 def test_a_sync_names_the_log_and_is_kept_nowhere() -> None:
@@ -185,17 +185,17 @@ def test_only_limits_a_tick_to_one_part() -> None:
     alice.receive(made("x2", "x1"))
     now_ms = NOW + 3_600_000
     assert kinds(alice.tick(now_ms, "repair"))[0] == "sync_sent"
-    assert {one.kind for one in alice.tick(now_ms, "outgoing").send} == {"retry"}
+    assert {outbound.kind for outbound in alice.tick(now_ms, "outgoing").send} == {"retry"}
     assert "lost" in kinds(alice.tick(now_ms, "incoming"))
 
 
 def test_profile_nim_sends_no_syncs_unless_told_to() -> None:
     alice = Peer("alice", "nim")
     alice.send()
-    assert all(one.kind != "sync" for one in alice.tick(NOW + 600_000).send)
+    assert all(outbound.kind != "sync" for outbound in alice.tick(NOW + 600_000).send)
     willing = Peer("alice", "nim", sync_messages=True)
     willing.send()
-    assert any(one.kind == "sync" for one in willing.tick(NOW + 600_000).send)
+    assert any(outbound.kind == "sync" for outbound in willing.tick(NOW + 600_000).send)
 
 
 def test_a_tick_does_all_that_is_due_so_that_the_next_is_later() -> None:
@@ -224,11 +224,11 @@ def test_a_missing_message_is_asked_for_and_answered_byte_by_byte(profile: Profi
     answers: list[Outbound] = []
     while not answers:
         now_ms = min(later(alice), later(bob))
-        for one in bob.tick(now_ms).send:
-            alice.receive(one.wire, now_ms)
-        answers = [one for one in alice.tick(now_ms).send if one.kind == "repair"]
+        for outbound in bob.tick(now_ms).send:
+            alice.receive(outbound.wire, now_ms)
+        answers = [outbound for outbound in alice.tick(now_ms).send if outbound.kind == "repair"]
         assert now_ms < NOW + 300_000
-    assert [one.wire for one in answers] == [first]
+    assert [answer.wire for answer in answers] == [first]
     assert [event.carrier_id[:5] for event in bob.events if isinstance(event, RepairRequested)] == ["sync-"]
     assert [event.message_id for event in alice.events if isinstance(event, RepairAnswered)] == ["m1"]
     bob.receive(answers[0].wire, now_ms)
@@ -246,9 +246,9 @@ def test_requests_in_what_a_store_gives_are_not_answered() -> None:
     alice = Peer("alice")
     alice.send(message_id="m1")
     alice.receive(made("x1", asks=["m1"]), source="store")
-    assert all(one.kind != "repair" for one in alice.tick(NOW + 600_000, "repair").send)
+    assert all(outbound.kind != "repair" for outbound in alice.tick(NOW + 600_000, "repair").send)
     alice.receive(made("x2", asks=["m1"]))
-    assert any(one.kind == "repair" for one in alice.tick(NOW + 600_000, "repair").send)
+    assert any(outbound.kind == "repair" for outbound in alice.tick(NOW + 600_000, "repair").send)
 
 
 def test_without_kept_wires_only_unacknowledged_messages_are_answered() -> None:
@@ -257,7 +257,7 @@ def test_without_kept_wires_only_unacknowledged_messages_are_answered() -> None:
     mine = bob.send()
     for message_id in ("m1", read(mine).message_id):
         bob.receive(made(f"x-{message_id}", asks=[message_id]))
-    sent = [one.wire for one in bob.tick(NOW + 600_000, "repair").send if one.kind == "repair"]
+    sent = [outbound.wire for outbound in bob.tick(NOW + 600_000, "repair").send if outbound.kind == "repair"]
     assert sent == [mine]
 
 

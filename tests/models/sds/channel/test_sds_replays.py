@@ -27,5 +27,5 @@ def test_a_restart_after_each_step_changes_nothing(profile: Profile, conversatio
 @pytest.mark.parametrize(("profile", "conversation"), ALL, ids=named)
 def test_the_bytes_say_what_is_written_beside_them(profile: Profile, conversation: Json) -> None:
     for step in conversation["steps"]:
-        for said in step["says"]:
-            assert wire_of(said["message"], profile).hex() == said["bytes"]
+        for outbound in step["says"]:
+            assert wire_of(outbound["message"], profile).hex() == outbound["bytes"]

@@ -43,7 +43,7 @@ def lived(profile: Profile, seed: int, steps: int) -> list[tuple[Call, object]]:
         output = call(channel)
         calls.append((call, output))
         if isinstance(output, ChannelOutput):
-            air.extend(one.wire for one in output.send)
+            air.extend(outbound.wire for outbound in output.send)
 
     for number in range(steps):
         now_ms += random.choice((0, 10, 1_000, 20_000))
@@ -52,7 +52,7 @@ def lived(profile: Profile, seed: int, steps: int) -> list[tuple[Call, object]]:
                 other.receive(random.choice(air), now_ms)
             if random.random() < 0.2 and len(other.channel.status().outgoing) < 10:
                 air.append(other.send(b"%d" % number, now_ms))
-            air += [one.wire for one in other.tick(now_ms).send]
+            air += [outbound.wire for outbound in other.tick(now_ms).send]
         del air[:-40]
         lamport = (now_ms + 3_700_000) // (1_000 if profile == "nim" else 1)
         options: list[Call] = [
@@ -89,11 +89,11 @@ def fresh(profile: Profile) -> Channel:
 
 def copy_of(channel: Channel, chunks: list[bytes]) -> Channel:
     profile = channel.profile
-    found = Channel(CHANNEL, profile, settings_of(profile, **SMALL), now_ms=NOW - 1, seed=b"seed")
+    copy = Channel(CHANNEL, profile, settings_of(profile, **SMALL), now_ms=NOW - 1, seed=b"seed")
     for chunk in chunks:
-        found.apply_journal(chunk)
-    found.restore_head(channel.head())
-    return found
+        copy.apply_journal(chunk)
+    copy.restore_head(channel.head())
+    return copy
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -242,7 +242,7 @@ def test_a_message_sent_again_after_a_restart_has_the_same_bytes() -> None:
     alice = Peer("alice", bloom_capacity=30)
     wires = [alice.send(b"%d" % number) for number in range(100)]
     copy = alice.restarted(whole=True)
-    assert [one.wire for one in copy.tick(NOW + 30_000, "outgoing").send] == wires
+    assert [outbound.wire for outbound in copy.tick(NOW + 30_000, "outgoing").send] == wires
 
 
 def test_the_lamport_timestamp_never_goes_back_over_a_restart() -> None:

@@ -38,7 +38,7 @@ def test_a_message_that_waits_satisfies_nobody() -> None:
     bob.receive(made("m3", "m2", lamport=NOW + 2))
     bob.receive(made("m2", "m1", lamport=NOW + 1))
     assert bob.delivered == []
-    assert [(one.message_id, one.missing) for one in bob.channel.status().incoming] == [
+    assert [(message.message_id, message.missing) for message in bob.channel.status().incoming] == [
         ("m3", ("m2",)),
         ("m2", ("m1",)),
     ]
@@ -196,7 +196,7 @@ def test_when_too_much_waits_the_latest_go_and_are_known_no_more() -> None:
         bob.receive(made(f"m{number:02}", f"m{number - 1:02}", "m-1", lamport=NOW + number))
     status = bob.channel.status()
     assert len(status.incoming) <= 16
-    kept = {one.message_id for one in status.incoming}
+    kept = {message.message_id for message in status.incoming}
     assert {f"m{number:02}" for number in range(14)} <= kept
     refused = {event.message_id for event in bob.events if isinstance(event, Rejected)}
     assert {event.code for event in bob.events if isinstance(event, Rejected)} == {"sds.waiting.full"}
@@ -266,7 +266,7 @@ def test_a_sync_delivers_nothing_and_makes_its_history_wanted() -> None:
     assert [fetch.attempt for fetch in output.fetch] == [1]
     status = bob.channel.status()
     assert (status.log, status.incoming) == ((), ())
-    assert [one.entry.message_id for one in status.missing] == ["m1"]
+    assert [wanted.entry.message_id for wanted in status.missing] == ["m1"]
     assert kinds(bob.receive(made("sync-2", "m1", content=None))) == ["sync_received"]
 
 

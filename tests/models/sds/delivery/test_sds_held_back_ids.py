@@ -127,5 +127,9 @@ def test_a_released_message_answers_repair_requests_and_a_quarantined_one_does_n
     assert bob.tick(NOW + 10 * 60_000, "repair").send == ()
     bob.tick(TAKEN_MS)
     bob.receive(made("late", asks=["far"], sender="carol"), TAKEN_MS)
-    sent = [one.wire for one in bob.tick(TAKEN_MS + 10 * 60_000, "repair").send if one.kind == "repair"]
+    sent = [
+        outbound.wire
+        for outbound in bob.tick(TAKEN_MS + 10 * 60_000, "repair").send
+        if outbound.kind == "repair"
+    ]
     assert sent == [wire]
