@@ -56,7 +56,7 @@ class VectorDifference:
 
 
 @dataclass(slots=True)
-class BlockDifference:
+class ReplicaBlockDifference:
     """The differences within one block."""
 
     block: Id
@@ -73,7 +73,7 @@ class Comparison:
     """All differences. `compared`: fields of either store; `left_out`: fields of type L in addition."""
 
     vector: VectorDifference
-    blocks: list[BlockDifference]
+    blocks: list[ReplicaBlockDifference]
     compared: int
     left_out: int
 
@@ -85,7 +85,7 @@ class Comparison:
 
 def compare(ours: Mapping[bytes, bytes], theirs: Mapping[bytes, bytes]) -> Comparison:
     """Compare two stores, key to value."""
-    blocks: dict[Id, BlockDifference] = {}
+    blocks: dict[Id, ReplicaBlockDifference] = {}
     compared = left_out = 0
     for key in sorted(ours.keys() | theirs.keys()):
         own, their = ours.get(key), theirs.get(key)
@@ -112,8 +112,8 @@ def vector_difference(ours: bytes, theirs: bytes) -> VectorDifference:
     )
 
 
-def _of_block(blocks: dict[Id, BlockDifference], block: Id) -> BlockDifference:
-    return blocks.setdefault(block, BlockDifference(block))
+def _of_block(blocks: dict[Id, ReplicaBlockDifference], block: Id) -> ReplicaBlockDifference:
+    return blocks.setdefault(block, ReplicaBlockDifference(block))
 
 
 def _field_difference(key: bytes, ours: bytes | None, theirs: bytes | None) -> FieldDifference | None:

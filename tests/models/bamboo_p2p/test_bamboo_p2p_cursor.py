@@ -14,7 +14,7 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.requests.sequence import Piece, Sequence
+from culm_models.bamboo_p2p.requests.sequence import LogPiece, Sequence
 from culm_models.bamboo_p2p.settings import BambooSettings, Direction, Policy
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
@@ -271,7 +271,7 @@ def test_which_way_an_end_goes_is_not_on_the_wire() -> None:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> tuple[Sequence, list[Piece]]:
+def requests(draw: st.DrawFn) -> tuple[Sequence, list[LogPiece]]:
     """A finite request, and its pieces one by one."""
     start = draw(st.integers(1, 60))
     end = draw(st.integers(start, 90))
@@ -281,13 +281,15 @@ def requests(draw: st.DrawFn) -> tuple[Sequence, list[Piece]]:
     payload_only, sparse = draw(st.booleans()), draw(st.booleans())
     pieces = []
     if lower is not None and not payload_only:
-        pieces = [Piece(number, False) for number in reversed(lower_pool(start)) if lower <= number < start]
+        pieces = [
+            LogPiece(number, False) for number in reversed(lower_pool(start)) if lower <= number < start
+        ]
     for number in shortest_path(start, end) if sparse else range(start, end + 1):
         if not payload_only and (offset is None or number != start):
-            pieces.append(Piece(number, False))
-        pieces.append(Piece(number, True))
+            pieces.append(LogPiece(number, False))
+        pieces.append(LogPiece(number, True))
     if not payload_only:
-        pieces += [Piece(number, False) for number in upper_pool(end) if end < number <= upper]
+        pieces += [LogPiece(number, False) for number in upper_pool(end) if end < number <= upper]
     sequence = Sequence(
         start, lower=lower, end=end, upper=upper, offset=offset, payload_only=payload_only, sparse=sparse
     )
@@ -295,7 +297,7 @@ def requests(draw: st.DrawFn) -> tuple[Sequence, list[Piece]]:
 
 
 @given(requests())
-def test_every_piece_is_where_it_is_counted(request: tuple[Sequence, list[Piece]]) -> None:
+def test_every_piece_is_where_it_is_counted(request: tuple[Sequence, list[LogPiece]]) -> None:
     sequence, pieces = request
     assert sequence.size == len(pieces)
     assert [sequence.piece(index) for index in range(sequence.size)] == pieces
@@ -308,12 +310,12 @@ def test_every_piece_is_where_it_is_counted(request: tuple[Sequence, list[Piece]
             (False, sequence.metadata_index(number)),
             (True, sequence.payload_index(number)),
         ):
-            assert (found is not None) == (Piece(number, is_payload) in present)
+            assert (found is not None) == (LogPiece(number, is_payload) in present)
 
 
 @given(requests(), st.integers(0, 140), st.integers(0, 140))
 def test_runs_of_metadata_name_the_metadata_between_two_places(
-    request: tuple[Sequence, list[Piece]], first: int, end: int
+    request: tuple[Sequence, list[LogPiece]], first: int, end: int
 ) -> None:
     sequence, pieces = request
     end = min(end, len(pieces))
@@ -323,7 +325,7 @@ def test_runs_of_metadata_name_the_metadata_between_two_places(
 
 @given(requests(), st.integers(1, 140))
 def test_what_is_behind_an_entry_follows_all_its_pieces(
-    request: tuple[Sequence, list[Piece]], seq_num: int
+    request: tuple[Sequence, list[LogPiece]], seq_num: int
 ) -> None:
     sequence, pieces = request
     seq_num = max(seq_num, sequence.start)
@@ -334,7 +336,7 @@ def test_what_is_behind_an_entry_follows_all_its_pieces(
 
 @given(requests(), st.integers(1, 140))
 def test_the_first_piece_from_an_entry_on_follows_all_of_earlier_entries(
-    request: tuple[Sequence, list[Piece]], seq_num: int
+    request: tuple[Sequence, list[LogPiece]], seq_num: int
 ) -> None:
     sequence, pieces = request
     first = sequence.first_from(seq_num)
@@ -345,4 +347,4 @@ def test_the_first_piece_from_an_entry_on_follows_all_of_earlier_entries(
 def test_an_open_range_ends_where_numbers_end() -> None:
     sequence = Sequence(5, lower=4, end=None, upper=None, offset=None, payload_only=False, sparse=False)
     assert sequence.is_open
-    assert sequence.piece(sequence.size - 1) == Piece(MAX_SEQ_NUM, True)
+    assert sequence.piece(sequence.size - 1) == LogPiece(MAX_SEQ_NUM, True)

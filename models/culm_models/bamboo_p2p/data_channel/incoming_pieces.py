@@ -14,7 +14,7 @@ from culm_models.bamboo_p2p.forks import fork_with_held
 from culm_models.bamboo_p2p.link import ConnectionState
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, LatestPiece, Request
-from culm_models.bamboo_p2p.requests.sequence import Piece
+from culm_models.bamboo_p2p.requests.sequence import LogPiece
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Metadata, SkipReason
 
 
@@ -40,7 +40,7 @@ class IncomingPieces:
                 self._link.discard_unverified(request, piece.seq_num)
             request.latest = None
 
-    def piece(self, request: Request) -> Piece:
+    def piece(self, request: Request) -> LogPiece:
         """Return the piece at the cursor and check that data for it may arrive. Raises `BambooP2pError`."""
         index = request.incoming.piece
         if index >= request.sequence.size:
@@ -50,7 +50,7 @@ class IncomingPieces:
             raise DataInvalid("data was invalid, and more followed without an apology")
         return self._before_end_of_log(request, index)
 
-    def _before_end_of_log(self, request: Request, index: int) -> Piece:
+    def _before_end_of_log(self, request: Request, index: int) -> LogPiece:
         piece, ended_by = request.sequence.piece(index), request.other_ended_by
         if ended_by is not None and piece.seq_num > ended_by and not request.is_discarding:
             raise DataInvalid(f"entry {piece.seq_num} follows the end of the log, {ended_by}")
@@ -64,7 +64,7 @@ class IncomingPieces:
             if piece.is_payload and self._size(request, piece) is None:
                 self._pass(request, 1)
 
-    def _size(self, request: Request, piece: Piece) -> int | None:
+    def _size(self, request: Request, piece: LogPiece) -> int | None:
         """Return the size in bytes of the payload at the incoming cursor, or None if it is unknown."""
         if request.incoming_size is not None or request.is_discarding:
             return request.incoming_size
@@ -241,7 +241,7 @@ class IncomingPieces:
         self._negotiation.cancel(request, Cancel(request.id, CancelCode.REFUSED))
         request.is_discarding = True
 
-    def _payload(self, request: Request, piece: Piece, size: int) -> IncomingPayload:
+    def _payload(self, request: Request, piece: LogPiece, size: int) -> IncomingPayload:
         stream = self._payloads.get(request)
         if stream is None:
             stream = self._payloads[request] = IncomingPayload(self._link, request, piece.seq_num, size)
@@ -308,7 +308,7 @@ class IncomingPieces:
         self._link.propose_again(request, from_beginning=begins_inside)
         request.is_discarding = True
 
-    def _payload_complete(self, request: Request, piece: Piece) -> None:
+    def _payload_complete(self, request: Request, piece: LogPiece) -> None:
         """Verify a payload of which all bytes were received or skipped (R49, R55, R56)."""
         link, index = self._link, request.incoming.piece
         stream = self._payloads[request]

@@ -14,7 +14,7 @@ from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.completion import holds_all_requested, insists_on_dropped
 from culm_models.bamboo_p2p.requests.proposals import other_branch
 from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, PayloadTrace, Request
-from culm_models.bamboo_p2p.requests.sequence import Piece
+from culm_models.bamboo_p2p.requests.sequence import LogPiece
 from culm_models.bamboo_p2p.settings import TURN_BYTES, Direction
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
@@ -209,7 +209,7 @@ class Sender:
             return request.limit
         return min(request.limit, request.sequence.behind(end_of_log))
 
-    def _judge(self, request: Request, index: int, piece: Piece) -> tuple[bool, bool]:
+    def _judge(self, request: Request, index: int, piece: LogPiece) -> tuple[bool, bool]:
         """Return whether a piece that the other end has not passed can be sent, and be passed (R48, R65)."""
         store = self._link.store
         log_entry = store.entry(request.log, piece.seq_num)
@@ -238,7 +238,7 @@ class Sender:
         )
         return False, not (others_at > begins or request.wanted.mandatory or is_awaited)
 
-    def _metadata_is_there(self, request: Request, piece: Piece) -> bool:
+    def _metadata_is_there(self, request: Request, piece: LogPiece) -> bool:
         """Whether the payload may be sent: if payload-only, the other end must hold the metadata (R54)."""
         if not request.proposal.payload_only:
             return True
@@ -317,7 +317,7 @@ class Sender:
             index += 1
         return index - first
 
-    def _send_metadata(self, request: Request, piece: Piece, log_entry: HeldEntry, out: bytearray) -> None:
+    def _send_metadata(self, request: Request, piece: LogPiece, log_entry: HeldEntry, out: bytearray) -> None:
         entry = log_entry.entry
         left_out = piece.seq_num == 1 or left_out_backlink(request, piece.seq_num)
         self._begin(request, out)
@@ -327,7 +327,7 @@ class Sender:
         if entry.end_of_log:
             request.ended_by = piece.seq_num
 
-    def _send_payload(self, request: Request, piece: Piece, log_entry: HeldEntry, out: bytearray) -> None:
+    def _send_payload(self, request: Request, piece: LogPiece, log_entry: HeldEntry, out: bytearray) -> None:
         store, cursor = self._link.store, request.outgoing
         size = log_entry.entry.payload_size
         self._begin(request, out)

@@ -16,7 +16,7 @@ from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, lower_pool, shortes
 from culm_models.bamboo.range_set import RangeSet
 
 
-class Piece(NamedTuple):
+class LogPiece(NamedTuple):
     """A piece: the metadata of entry `seq_num`, or its payload."""
 
     seq_num: int
@@ -76,21 +76,21 @@ class Sequence:
         """Whether the range has no end."""
         return self.end is None
 
-    def piece(self, index: int) -> Piece:
+    def piece(self, index: int) -> LogPiece:
         """Return the piece at `index`, which must be below `size`."""
         if self._path is None and len(self._lower) <= index < self._range_end:
             within = index - self._entries_before
             if self._per_entry == 1:
-                return Piece(self.start + within, True)
-            return Piece(self.start + (within >> 1), within & 1 == 1)
+                return LogPiece(self.start + within, True)
+            return LogPiece(self.start + (within >> 1), within & 1 == 1)
         if index < len(self._lower):
-            return Piece(self._lower[index], False)
+            return LogPiece(self._lower[index], False)
         within = index - self._entries_before
         entry, kind = divmod(within, self._per_entry)
         number = self._number(entry)
         if number is None:
-            return Piece(self._upper[index - (self.size - len(self._upper))], False)
-        return Piece(number, kind == self._per_entry - 1)
+            return LogPiece(self._upper[index - (self.size - len(self._upper))], False)
+        return LogPiece(number, kind == self._per_entry - 1)
 
     def entries_from(self, index: int) -> tuple[int, int] | None:
         """Return the entry whose metadata is the piece at `index`, and the last entry of the range.
