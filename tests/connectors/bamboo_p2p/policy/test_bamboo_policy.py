@@ -91,7 +91,7 @@ def test_what_a_peers_table_leaves_out_is_as_in_the_default(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("read = 1", "read"),
         ("[default]\nread = ['abc']", "default.read.0.*names no logs"),

@@ -217,11 +217,11 @@ async def is_refused(door: OpenDoor) -> bool:
     return await is_closed(reader)
 
 
-@pytest.mark.parametrize("said", [b"", b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n"])
-async def test_a_connection_that_does_not_say_its_request_is_closed(tmp_path: Path, request: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"", b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n"])
+async def test_a_connection_that_does_not_say_its_request_is_closed(tmp_path: Path, sent: bytes) -> None:
     async with open_door(tmp_path / "dags", head_timeout_s=0.2) as door:
         reader, writer = await raw_connection(door)
-        writer.write(request)
+        writer.write(sent)
         assert await is_closed(reader)
         writer.close()
 
