@@ -125,11 +125,11 @@ class _Buckets:
         self._changed: dict[int, None] = {}
 
     def load(self, name: Any) -> Any:
-        self._make_room()
+        self._unload_if_full()
         return self._bucket(self._number_of(name)).get(name)
 
     def save(self, name: Any, blob: Any) -> None:
-        self._make_room()
+        self._unload_if_full()
         number = self._number_of(name)
         bucket = self._bucket(number)
         former = bucket.pop(name, None)
@@ -151,7 +151,7 @@ class _Buckets:
             self._sizes = self._names, self._count
             self._state.save(StateKind.BUCKETS, name_of(self._kind.prefix[0]), cbor2.dumps(self._sizes))
 
-    def _make_room(self) -> None:
+    def _unload_if_full(self) -> None:
         if self._loaded_bytes > _MAX_HELD_BYTES:
             self.flush()
             self._loaded.clear()

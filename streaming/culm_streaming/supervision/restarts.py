@@ -125,7 +125,7 @@ class SupervisedQuery:
         if failure.kind == "late_worker":
             self._trial = self._try_worker()
             return
-        self._start_later(failure, error)
+        self._schedule_start(failure, error)
 
     def _look_at_trial(self, trial: WorkerTrial) -> None:
         if (result := trial.result()) is None or self.failure is None:
@@ -134,11 +134,11 @@ class SupervisedQuery:
         if result.outcome == "broken":
             raise JobError(f"the job {self.job} failed: a Python worker cannot start: {result.cause}")
         if result.outcome == "in_time":
-            self._start_later(self.failure)
+            self._schedule_start(self.failure)
         else:
             self._warn(self.failure, 0.0)
 
-    def _start_later(self, failure: Failure, error: Exception | None = None) -> None:
+    def _schedule_start(self, failure: Failure, error: Exception | None = None) -> None:
         """Count a failure and schedule the next start. Raises `JobGivenUp` after too many."""
         self._failures += 1
         waits_for_kafka = failure.kind == "kafka" and not self._once
