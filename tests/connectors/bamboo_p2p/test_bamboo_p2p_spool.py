@@ -125,7 +125,7 @@ async def test_whose_share_is_full_waits_alone_and_not_for_ever(tmp_path: Path) 
     await waiting
     bring(store, "one", 1, 0, 100)
     hurried = room(store, timeout_s=0.0)
-    with pytest.raises(LimitReached, match="no room"):
+    with pytest.raises(LimitReached, match="no capacity"):
         await hurried.wait_for_capacity("one")
     # The room of all is bounded for everybody.
     store.put_unverified(LOG, 2, 0, bytes(300))
