@@ -88,7 +88,7 @@ def chat(*arguments: object, number: int = signal.SIGTERM) -> Iterator[Chat]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (("join", "room", "nowhere"), 2, "HOST:PORT"),
         (("join", "", "127.0.0.1:1"), 1, "channel"),
