@@ -70,11 +70,12 @@ test-hostile: $(STAMP)  ## Every known attack on a connector that serves an hone
 	CULM_HOSTILE_SECONDS=15 $(BIN)/python -m pytest -m soak --timeout 900 -s tests/hostile
 	$(BIN)/python -m pytest -n auto -m soak $(DURATIONS) tests/models/dag/test_dag_hostile.py tests/connectors/dag/test_dag_folder_hostile.py
 
-lint: $(STAMP)   ## ruff, ruff format, mypy --strict, and the floors of the house.
+lint: $(STAMP)   ## ruff, ruff format, mypy --strict, the floors of the house, and the English.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.house.english
 
 format: $(STAMP) ## Format and fix what can be fixed.
 	$(BIN)/ruff format .

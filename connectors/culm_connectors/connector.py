@@ -53,7 +53,7 @@ class Connector:
     """One connector; `run` serves until it is stopped.
 
     `started` is called once every protocol is ready, with the QUIC address (None if QUIC is not served).
-    Raises AccessError: the allow-list cannot be read.
+    Raises `AccessError`: the allow-list cannot be read.
     """
 
     def __init__(

@@ -28,12 +28,12 @@ class ProtocolEntry(NamedTuple):
     access_table: str
 
     def load(self) -> Any:
-        """Return the function that opens the protocol. Raises ImportError, AttributeError."""
+        """Return the function that opens the protocol. Raises `ImportError`, `AttributeError`."""
         return load(self.opening)
 
 
 def load(name: str) -> Any:
-    """Return the object that `module:attribute` names. Raises ImportError, AttributeError."""
+    """Return the object that `module:attribute` names. Raises `ImportError`, `AttributeError`."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

@@ -110,7 +110,7 @@ class LeastRate:
 
     @asynccontextmanager
     async def required(self, taken_bytes: Callable[[], int]) -> AsyncIterator[None]:
-        """Raise TimeoutError when the peer has become too slow, while the context waits for it."""
+        """Raise `TimeoutError` when the peer has become too slow, while the context waits for it."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(None) as limit:
 

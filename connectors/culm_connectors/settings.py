@@ -85,7 +85,7 @@ class ConnectorSettings(ConnectorLimits):
 def parse_address(text: str) -> Address:
     """Return host and port of `HOST:PORT` or `[IPV6]:PORT`.
 
-    Raises ValueError.
+    Raises `ValueError`.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65_535 or not host:

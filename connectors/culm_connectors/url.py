@@ -29,7 +29,7 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """Parse an address. Raises ValueError if it is malformed."""
+    """Parse an address. Raises `ValueError` if it is malformed."""
     parts = urlsplit(text)
     try:
         port = parts.port

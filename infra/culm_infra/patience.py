@@ -35,7 +35,7 @@ class Patience:
         return now_s - self._changed_s > self._limit_s
 
     def check(self, what: str | Callable[[], str]) -> None:
-        """Raise NotReached if nothing has changed for longer than the limit."""
+        """Raise `NotReached` if nothing has changed for longer than the limit."""
         if self.is_over():
             what = what if isinstance(what, str) else what()
             raise NotReached(f"not reached in time: {what}; nothing changed for {self._limit_s:.0f} s")

@@ -24,8 +24,8 @@ class RoundTripError(InfraError):
 def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
     """Create a topic, produce a record, consume it, delete the topic; each step within ``timeout_s``.
 
-    Raises RoundTripError (with the client's last error if a broker does not answer),
-    confluent_kafka.KafkaException, or KafkaSettingsError.
+    Raises `RoundTripError` (with the client's last error if a broker does not answer),
+    confluent_kafka.KafkaException, or `KafkaSettingsError`.
     """
     # The client reports failed connections and logins only here; calls then just time out.
     errors: list[str] = []

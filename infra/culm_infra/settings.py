@@ -200,7 +200,7 @@ def config_file() -> Path:
 def load(**flags: Any) -> CulmSettings:
     """Load the settings in force; ``flags`` that are None were not given. A section's flags are a dict.
 
-    Raises SettingsError with the names of all wrong values.
+    Raises `SettingsError` with the names of all wrong values.
     """
     try:
         return CulmSettings(**_without_none(flags))
@@ -249,7 +249,7 @@ def _without_none(flags: dict[str, Any]) -> dict[str, Any]:
 def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]:
     """Parse the ``NAME=VALUE`` pairs of a repeatable flag.
 
-    Raises SettingsError with the flag and the pair: it is malformed, or its name was given before.
+    Raises `SettingsError` with the flag and the pair: it is malformed, or its name was given before.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -263,7 +263,7 @@ def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]
 
 
 def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
-    """Parse ``name=value`` pairs from ``--kafka-option``. Raises SettingsError for a secret."""
+    """Parse ``name=value`` pairs from ``--kafka-option``. Raises `SettingsError` for a secret."""
     from culm_topics.kafka.clients import is_secret
 
     options = named_values("--kafka-option", pairs, example="security.protocol=SASL_SSL")
@@ -302,7 +302,7 @@ def stack_directory(settings: CulmSettings) -> Path:
 def resolve_kafka(settings: CulmSettings) -> KafkaSettings:
     """Return the Kafka to use: the given bootstrap servers, else the local stack if it is running.
 
-    Raises SettingsError if there is neither.
+    Raises `SettingsError` if there is neither.
     """
     from culm_topics.kafka.clients import KafkaSettings
 

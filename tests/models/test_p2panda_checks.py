@@ -105,4 +105,4 @@ def test_results_travel_between_processes() -> None:
     results = operation.check_many([PAIRS[0], (b"", b"")])
     returned = pickle.loads(pickle.dumps(results))
     assert returned[0] == results[0]
-    assert (type(returned[1]), str(returned[1])) == (errors.TruncatedError, str(results[1]))
+    assert (type(returned[1]), str(returned[1])) == (errors.TruncatedEntryError, str(results[1]))

@@ -67,7 +67,7 @@ part (`culm_topics.logs.records.fragment_partition`, `payload_partition`).
 
 The `sds.*` topics do not use the partitioners of the clients. All records of a channel are in partition
 `xxh64(channel id) mod partitions` of each of these topics: seed 42, the hash as a signed number, and a
-remainder that is never negative (`culm_topics.records.shard_of`, Spark's `pmod(xxhash64(key), partitions)`).
+remainder that is never negative (`culm_topics.sds.keys.shard_of`, Spark's `pmod(xxhash64(key), partitions)`).
 Producers name the partition. All `sds.*` topics of a deployment have the same number of partitions.
 
 The same function partitions the `chotki.*` topics: packets by the key of their source, and the contents of a

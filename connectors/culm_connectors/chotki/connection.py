@@ -36,7 +36,7 @@ from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.sessions.session import Session
 from culm_models.chotki.sync.diff import DiffRequest
 from culm_models.chotki.sync.progress import Progress
-from culm_topics.chotki.records import EpochRecord, HoldingRecord, RecordOrigin
+from culm_topics.chotki.records import EpochRecord, RecordOrigin, VectorRecord
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class ReplicaConnection:
         self.feed.epoch()
         self._wake.set()
 
-    def holding(self, now_ms: int) -> HoldingRecord | None:
+    def holding(self, now_ms: int) -> VectorRecord | None:
         """Return what the peer holds and what it is missing of our data; None if it was reported already."""
         own = self._shared.store.vector if self.session.sends else {}
         return self.lag.next(own, self.feed.holding.vector, now_ms)

@@ -22,7 +22,7 @@ from culm_connectors.dag.watches import Watches
 from culm_connectors.edge.fair_turns import FairWorker, in_turns
 from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import DagError, ShardSizeChanged, SpoolFull
+from culm_models.dag.errors import DagError, DagSpoolFull, ShardSizeChanged
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.store import NotReserved
 from culm_models.dag.validation_rules import ValidationRules
@@ -173,7 +173,7 @@ class DagService:
                 return SpooledPart(reserved.status, reserved.code)
             for at in range(0, len(data), CHUNK_SIZE):
                 if not folder.spool(peer, shard, offset + at, data[at : at + CHUNK_SIZE]):
-                    return SpooledPart(AckStatus.LATER, SpoolFull.code)
+                    return SpooledPart(AckStatus.LATER, DagSpoolFull.code)
             spool = folder.spooled(peer, shard)
             return SpooledPart(AckStatus.NOT_HERE, None, spool[1] if spool else ())
 

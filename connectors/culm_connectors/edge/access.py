@@ -108,7 +108,7 @@ ALLOW_EVERYBODY = AccessList({})
 def load_access_list(path: Path, tables: Collection[str]) -> AccessList:
     """Load an allow-list, which may have these tables in addition to `peers`.
 
-    Raises AccessError, which names the wrong part of the file.
+    Raises `AccessError`, which names the wrong part of the file.
     """
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
@@ -172,7 +172,7 @@ logger = logging.getLogger(__name__)
 class AccessWatch:
     """Holds the rules in force and reloads them. Without a file everybody may do everything.
 
-    Raises AccessError if the file cannot be read at the start; later the old rules stay if a new file is
+    Raises `AccessError` if the file cannot be read at the start; later the old rules stay if a new file is
     wrong.
     """
 

@@ -76,7 +76,10 @@ class Feed:
         self._restarts = {name: asyncio.Event() for name in names}
 
     async def run(self, topics: TopicReaders) -> None:
-        """Follow all topics until cancelled. Raises OffsetLost, ConsumeFailed, and the applier's errors."""
+        """Follow all topics until cancelled.
+
+        Raises `OffsetLost`, `ConsumeFailed`, and the applier's errors.
+        """
         async with asyncio.TaskGroup() as group:
             for name in self._restarts:
                 group.create_task(self._follow(topics, name))

@@ -23,7 +23,7 @@ class KeyFileError(ConnectorError):
 def load_key(folder: Path, *, hint: str | None = None) -> KeyPair:
     """Load the key of a folder; `hint` is shown if there is none.
 
-    Raises KeyFileError.
+    Raises `KeyFileError`.
     """
     path = folder / KEY_FILE
     try:
@@ -44,7 +44,7 @@ def load_key(folder: Path, *, hint: str | None = None) -> KeyPair:
 def make_key(folder: Path, private_key: bytes | None = None) -> KeyPair:
     """Write a new key, random by default; an existing key is never overwritten.
 
-    Raises KeyFileError if there is a key already.
+    Raises `KeyFileError` if there is a key already.
     """
     key_pair = KeyPair.from_private_key(private_key or secrets.token_bytes(32))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

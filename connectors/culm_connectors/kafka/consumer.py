@@ -138,7 +138,7 @@ class TopicReader:
     async def get(self) -> Batch:
         """Wait for the next batch and return it.
 
-        Raises OffsetLost or ConsumeFailed; the reader cannot be used afterwards.
+        Raises `OffsetLost` or `ConsumeFailed`; the reader cannot be used afterwards.
         """
         taken = await self._queue.get()
         if isinstance(taken, Exception):

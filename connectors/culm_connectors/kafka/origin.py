@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
     """Return the origin of the cluster and of these topics; blocks.
 
-    Raises ConsumeFailed when Kafka does not answer or a topic does not exist.
+    Raises `ConsumeFailed` when Kafka does not answer or a topic does not exist.
     """
     names = sorted(topics)
     try:

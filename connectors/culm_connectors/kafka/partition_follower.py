@@ -106,7 +106,7 @@ class PartitionFollower:
         """The next offset of each followed partition by its topic's name; earlier records are processed."""
 
     async def follow(self, partition: int) -> None:
-        """Follow a partition; records written after the return reach `deliver`. Raises ConsumeFailed."""
+        """Follow a partition; records written after the return reach `deliver`. Raises `ConsumeFailed`."""
         self._wanted[partition] += 1
         try:
             # Other callers may wait for the same future.

@@ -128,8 +128,8 @@ class BatchProducer:
         """Produce records in order and wait until every one is acknowledged.
 
         Without a `partition` the key's hash chooses it, as with every client. Returns the offset behind the
-        last of them in its partition, 0 without records. Raises ProduceFailed when any was not acknowledged;
-        the others may have been stored.
+        last of them in its partition, 0 without records. Raises `ProduceFailed` when any was not
+        acknowledged; the others may have been stored.
         """
         if not records:
             return 0

@@ -25,7 +25,7 @@ class FolderLock:
         self.take()
 
     def take(self) -> None:
-        """Take the lock unless this object holds it. Raises what `in_use` makes, OSError."""
+        """Take the lock unless this object holds it. Raises what `in_use` makes, `OSError`."""
         if self._file is not None:
             return
         file = self._path.open("a")

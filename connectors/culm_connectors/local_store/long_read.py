@@ -32,7 +32,7 @@ class LongRead:
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Any]:
-        """Yield the transaction; `end` waits for the context to finish. Raises SnapshotLost once ended."""
+        """Yield the transaction; `end` waits for the context to finish. Raises `SnapshotLost` once ended."""
         with self._lock:
             if self._transaction is None:
                 raise SnapshotLost("a snapshot that is over was read", hint="take another one")

@@ -62,9 +62,9 @@ def open_or_drop(
     """Return the store of this folder if it can be trusted, else an empty store in its place.
 
     The folder is locked before anything in it is read or removed: another process may be using it.
-    `open_store` receives that lock and whether the file is in doubt; it raises StoreDamaged or StoreForeign,
-    with the file closed, if the contents cannot be trusted. `what` is the log's description of the dropped
-    store and of its source. Raises `errors.busy`, and the errors of opening an empty store.
+    `open_store` receives that lock and whether the file is in doubt; it raises `StoreDamaged` or
+    `StoreForeign`, with the file closed, if the contents cannot be trusted. `what` is the log's description
+    of the dropped store and of its source. Raises `errors.busy`, and the errors of opening an empty store.
     """
     lock = lock_store(folder, errors)
     try:

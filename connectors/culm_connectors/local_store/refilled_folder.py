@@ -27,7 +27,7 @@ def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[Co
     """Return what `open_once` opens; a damaged folder is set aside and filled from Kafka again.
 
     `error` is the error with which a folder of this kind is refused; if its cause is damage in the database,
-    the folder counts as damaged. Raises StoreFull: the folder cannot be written.
+    the folder counts as damaged. Raises `StoreFull`: the folder cannot be written.
     """
     if (folder / _CONDEMNED).exists():
         _set_aside(folder, "its last user met damage in it")

@@ -11,7 +11,7 @@ from culm_connectors.errors import ConnectorError
 
 
 @contextmanager
-def opened_database(
+def open_database_while(
     path: Path, busy_timeout_s: float, refused: type[ConnectorError]
 ) -> Iterator[sqlite3.Connection]:
     """Yield a connection that stays open after the context unless the code in the context raises.

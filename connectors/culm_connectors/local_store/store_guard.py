@@ -44,7 +44,10 @@ class StoreGuard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Run a step of work on the store. Raises StoreFull, StoreDamaged, and again for every later step."""
+        """Run a step of work on the store.
+
+        Raises `StoreFull`, `StoreDamaged`, and again for every later step.
+        """
         if self.error is not None:
             raise self.error
         try:
@@ -60,7 +63,7 @@ class StoreGuard:
             raise failure from error
 
     async def failed(self) -> None:
-        """Wait until the store has failed, and raise the error: StoreFull or StoreDamaged."""
+        """Wait until the store has failed, and raise the error: `StoreFull` or `StoreDamaged`."""
         await self._has_failed.wait()
         assert self.error is not None, "set before the event"
         raise self.error

@@ -43,7 +43,7 @@ class WritingThread:
     def submit(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
         """Run `work` after all earlier writes, and retry it while the store is full.
 
-        Raises StoreFull when the thread is closed while it waits, or if it does not retry.
+        Raises `StoreFull` when the thread is closed while it waits, or if it does not retry.
         """
         return asyncio.get_running_loop().run_in_executor(self._thread, self._with_capacity, work)
 

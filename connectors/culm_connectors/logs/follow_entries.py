@@ -189,7 +189,7 @@ class EntriesFollower:
         self._verify_signatures = verify_signatures
 
     async def follow(self, reader: TopicReader) -> None:
-        """Follow `entries` until cancelled. Raises OffsetLost, ConsumeFailed, IndexDamaged."""
+        """Follow `entries` until cancelled. Raises `OffsetLost`, `ConsumeFailed`, `IndexDamaged`."""
         batch = asyncio.ensure_future(reader.get())
         try:
             while True:

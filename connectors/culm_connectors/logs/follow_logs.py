@@ -143,7 +143,7 @@ class LogsFollower:
     async def follow(self, reader: TopicReader) -> None:
         """Follow `logs` until cancelled, pausing to read back schemas that become wanted.
 
-        Raises OffsetLost, ConsumeFailed, IndexDamaged.
+        Raises `OffsetLost`, `ConsumeFailed`, `IndexDamaged`.
         """
         batch = asyncio.ensure_future(reader.get())
         pause = asyncio.ensure_future(asyncio.sleep(0))

@@ -27,7 +27,7 @@ from culm_connectors.kafka.backlog import Backlog, BatchSender
 from culm_connectors.logs.index import Commit, IndexGap, IndexWriter
 from culm_connectors.logs.index.commit import Offsets
 from culm_connectors.logs.index.layout import Pair
-from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.logs.warm_start.claims import HeightClaims
 from culm_models.bamboo import decode_entry
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
@@ -105,7 +105,7 @@ class LogPublisher:
         sender.add(kafka.topic("receipts"), self._take_receipts)
 
     async def entries(self, arrivals: Sequence[Arrival]) -> None:
-        """Produce entries from peers; returns when Kafka has acknowledged them. Raises ProduceFailed."""
+        """Produce entries from peers; returns when Kafka has acknowledged them. Raises `ProduceFailed`."""
         records = [
             self._entry_record(
                 arrival.checked.entry_bytes,
@@ -124,7 +124,7 @@ class LogPublisher:
     ) -> None:
         """Produce entries that the index holds once more; returns when Kafka has acknowledged them.
 
-        `key` is that of the records of their log. Raises ProduceFailed.
+        `key` is that of the records of their log. Raises `ProduceFailed`.
         """
         records = [
             self._entry_record(entry, payload, schema_id, key, brought_by, _NO_SESSION)
@@ -288,14 +288,14 @@ class Durable(Protocol):
     """Makes entries from peers durable."""
 
     async def entries(self, arrivals: Sequence[Arrival]) -> None:
-        """Return when all of the entries are durable. Raises ProduceFailed."""
+        """Return when all of the entries are durable. Raises `ProduceFailed`."""
         ...
 
 
 class LogHub:
     """The hub of one index. `claims` are the entries that remotes count as held before they are."""
 
-    def __init__(self, durable: Durable, index: IndexWriter, claims: Claims) -> None:
+    def __init__(self, durable: Durable, index: IndexWriter, claims: HeightClaims) -> None:
         self._durable = durable
         self._index = index
         self._claims = claims
@@ -310,7 +310,7 @@ class LogHub:
         """Store entries from peers, in this order; returns those that the index could not store.
 
         Those are on `entries` all the same, and the job decides about them. If the `bringer` is a subscriber,
-        it is not notified: the return value tells it enough. Raises ProduceFailed, IndexDamaged.
+        it is not notified: the return value tells it enough. Raises `ProduceFailed`, `IndexDamaged`.
         """
         await self._durable.entries(arrivals)
         commit = await self._index.write(
@@ -322,7 +322,7 @@ class LogHub:
     async def take(self, entries: Sequence[SoundEntry], offsets: Offsets, *, truth: bool = False) -> Commit:
         """Store entries from topics, with the offsets that cover them; `truth` may cut back another branch.
 
-        Raises IndexDamaged.
+        Raises `IndexDamaged`.
         """
         commit = await self._index.write(entries, offsets, truth=truth)
         self._notify(commit)

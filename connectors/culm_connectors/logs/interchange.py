@@ -26,7 +26,7 @@ class InterchangeError(ConnectorError):
 def read_pairs(source: IO[str]) -> Iterator[Pair]:
     """Iterate the entry and operation bytes of a text, in order.
 
-    Raises InterchangeError with the number of the line.
+    Raises `InterchangeError` with the number of the line.
     """
     for number, line in enumerate(
         iter(lambda: _decoded(source.readline, _MAX_LINE_CHARACTERS + 1), ""), start=1

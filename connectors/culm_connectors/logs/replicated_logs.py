@@ -81,7 +81,7 @@ class ReplicatedLogs:
     async def run(self) -> None:
         """Send waiting records, flush the index, repair lost entries and watch the topics, until cancelled.
 
-        Raises IndexDamaged, RecreatedWhileRead.
+        Raises `IndexDamaged`, `RecreatedWhileRead`.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self.sender.send_for_ever())
@@ -102,7 +102,7 @@ class ReplicatedLogs:
 
 @asynccontextmanager
 async def open_logs(context: EdgeContext) -> AsyncIterator[ReplicatedLogs]:
-    """Open the index of this connector and its service. Raises ConsumeFailed, IndexStoreError."""
+    """Open the index of this connector and its service. Raises `ConsumeFailed`, `IndexStoreError`."""
     settings, kafka = context.settings, context.kafka
     folder = settings.directory / INDEX_FOLDER
     read_facts = context.read_payload_facts

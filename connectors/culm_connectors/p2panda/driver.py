@@ -19,7 +19,7 @@ from culm_connectors.edge.intake import IntakeLimits, MemoryOutbox
 from culm_connectors.edge.serving import ServedLinks
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Arrival, Stored
-from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.logs.warm_start.claims import HeightClaims
 from culm_connectors.p2panda.connections.budgets import Budgets, own_announcements
 from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.connections.connection import exchange
@@ -94,7 +94,7 @@ class Driver:
         settings: DriverSettings | None = None,
         permit: Filter = permit_everything,
         schemas_of: SchemasOf = no_restriction,
-        claims: Claims | None = None,
+        claims: HeightClaims | None = None,
         settled: Callable[[Sequence[Arrival]], None] = nothing_to_settle,
         now_ms: Callable[[], int] = steady_ms,
         arrange: Arrange | None = None,
@@ -125,7 +125,7 @@ class Driver:
             self._turns,
             self._staged,
             reader,
-            Claims(peer.store.height) if claims is None else claims,
+            HeightClaims(peer.store.height) if claims is None else claims,
             observer,
             pool,
             self.settings,

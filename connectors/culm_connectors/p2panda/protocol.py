@@ -31,7 +31,7 @@ READ_TOPICS = ("announcements", *INDEXED_TOPICS)
 
 @asynccontextmanager
 async def open_p2panda(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
-    """p2panda, whether peers may call or are called. Raises ConsumeFailed, IndexStoreError."""
+    """p2panda, whether peers may call or are called. Raises `ConsumeFailed`, `IndexStoreError`."""
     logs = await context.shared_service(open_logs)
     announcements = context.kafka.topic("announcements")
     origin = await asyncio.to_thread(ask_origin, context.administration, [announcements])

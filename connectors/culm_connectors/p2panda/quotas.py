@@ -47,7 +47,7 @@ class Quotas:
         self._by_peer: Counter[bytes] = Counter()
 
     def admit(self, checked: CheckedOperation, remote: bytes) -> None:
-        """Count an entry from a remote as on its way. Raises AuthorQuotaError, PeerQuotaError."""
+        """Count an entry from a remote as on its way. Raises `AuthorQuotaError`, `PeerQuotaError`."""
         author, size = checked.entry.public_key, checked.size_bytes
         of_author, of_peer = self._store.usage(author, remote)
         if 0 < self._author_bytes < of_author + self._by_author[author] + size:

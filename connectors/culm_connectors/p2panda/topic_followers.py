@@ -47,7 +47,7 @@ class TopicFollowers:
     async def run(self, serve: Serve) -> None:
         """Read until cancelled; `serve` is begun once peers may come.
 
-        Raises OffsetLost, ConsumeFailed, IndexDamaged, and what `serve` does.
+        Raises `OffsetLost`, `ConsumeFailed`, `IndexDamaged`, and what `serve` does.
         """
         offsets = self.room.index.store.offsets()
         self.set_state("reading blocks")

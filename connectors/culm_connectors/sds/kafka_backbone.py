@@ -136,7 +136,7 @@ class KafkaBackbone:
         self._listeners.append(listener)
 
     async def follow(self, channel_id: str) -> None:
-        """Receive a channel from now on. Raises TopicMissing, KafkaFailure, ConsumeFailed."""
+        """Receive a channel from now on. Raises `TopicMissing`, `KafkaFailure`, `ConsumeFailed`."""
         partition = shard_of(channel_id, await self._partition_count())
         self._followed[channel_id] += 1
         try:

@@ -25,7 +25,7 @@ class ChannelEnd:
             self._ended.set()
 
     def check(self) -> None:
-        """Raise ConnectionClosedError if the channel has ended."""
+        """Raise `ConnectionClosedError` if the channel has ended."""
         if self.reason is not None:
             raise ConnectionClosedError(self.reason)
 

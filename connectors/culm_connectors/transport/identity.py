@@ -53,7 +53,7 @@ class Credentials(Protocol):
         ...
 
     def judge(self, certificates: Sequence[x509.Certificate]) -> bytes:
-        """Return the peer id (32 bytes) that the remote's certificates prove. Raises IdentityError."""
+        """Return the peer id (32 bytes) that the remote's certificates prove. Raises `IdentityError`."""
         ...
 
 
@@ -84,7 +84,7 @@ class Identity:
         return derive_reset_token(self.private_key.private_bytes_raw(), connection_id)
 
     def judge(self, certificates: Sequence[x509.Certificate]) -> bytes:
-        """Return the peer id (32 bytes) that the remote's certificates carry. Raises IdentityError."""
+        """Return the peer id (32 bytes) that the remote's certificates carry. Raises `IdentityError`."""
         return peer_id_of(certificates)
 
 
@@ -110,7 +110,7 @@ def certify(public_key: Ed25519PublicKey, signer: Ed25519PrivateKey) -> x509.Cer
 
 
 def peer_id_of(certificates: Sequence[x509.Certificate]) -> bytes:
-    """Return the peer id (32 bytes) that the remote's certificates carry. Raises IdentityError."""
+    """Return the peer id (32 bytes) that the remote's certificates carry. Raises `IdentityError`."""
     if len(certificates) != 1:
         shown = "no certificate" if not certificates else f"{len(certificates)} certificates"
         raise IdentityError(f"the remote showed {shown} instead of exactly one")

@@ -114,7 +114,7 @@ def home(settings: CulmSettings) -> Path:
 
 
 def connector_settings(settings: CulmSettings) -> ConnectorSettings:
-    """Build the connector's settings from the settings tree. Raises SettingsError."""
+    """Build the connector's settings from the settings tree. Raises `SettingsError`."""
     from culm_connectors.settings import ConnectorLimits, ConnectorSettings
     from culm_connectors.transport.libp2p.multiaddr import is_multiaddr
     from culm_infra.settings import wrong_values

@@ -76,14 +76,17 @@ class KafkaFlags:
     kafka_option: KafkaOption = None
 
     def load(self, **flags: Any) -> CulmSettings:
-        """Load all settings: these flags, further flags, the environment, the file. Raises SettingsError."""
+        """Load all settings: these flags, further flags, the environment, the file.
+
+        Raises `SettingsError`.
+        """
         from culm_infra.settings import load, parse_kafka_options
 
         options = parse_kafka_options(self.kafka_option or [])
         return load(bootstrap=self.bootstrap, prefix=self.prefix, kafka=options, **flags)
 
     def settings(self, **flags: Any) -> KafkaSettings:
-        """Return the settings of the Kafka cluster. Raises SettingsError."""
+        """Return the settings of the Kafka cluster. Raises `SettingsError`."""
         from culm_infra.settings import resolve_kafka
 
         return resolve_kafka(self.load(**flags))

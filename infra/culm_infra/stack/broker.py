@@ -127,7 +127,7 @@ def write_files(files: BrokerFiles, record: StackRecord) -> None:
 
 
 def format_data(files: BrokerFiles, record: StackRecord, java: Java, class_path: Sequence[Path]) -> None:
-    """Prepare an empty data directory. Raises StackStartError with the output of Kafka's tool."""
+    """Prepare an empty data directory. Raises `StackStartError` with the output of Kafka's tool."""
     command = [
         str(java.executable),
         "-Xmx256m",

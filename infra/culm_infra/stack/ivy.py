@@ -32,7 +32,7 @@ _PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFIC
 
 
 def find_ivy() -> Path:
-    """Return the path of Ivy's jar in the installed pyspark. Raises JarError."""
+    """Return the path of Ivy's jar in the installed pyspark. Raises `JarError`."""
     spec = importlib.util.find_spec("pyspark")
     jars = (
         []
@@ -58,7 +58,7 @@ def fetch(
     """Fetch every coordinate. Returns the folder of the jars, which are named `Coordinate.file_name`.
 
     ``work`` is an empty directory owned by the caller; ``on_fetched`` is called with the name of each module
-    that arrives. Checksums are not verified here. Raises JarError with Ivy's message about missing jars.
+    that arrives. Checksums are not verified here. Raises `JarError` with Ivy's message about missing jars.
     """
     retrieved = work / "jars"
     (work / "settings.xml").write_text(_settings_xml(work / "cache", os.environ.get("CULM_MAVEN_REPOSITORY")))

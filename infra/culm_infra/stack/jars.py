@@ -47,7 +47,7 @@ def ensure(
 ) -> list[Path]:
     """Return the paths of a set's jars in class path order; missing jars are fetched first.
 
-    Safe to call from several processes at once. Raises JarSumError, JarError, JavaNotFoundError.
+    Safe to call from several processes at once. Raises `JarSumError`, `JarError`, `JavaNotFoundError`.
     """
     folder = directory or cache_directory()
     coordinates = jar_set(name)
@@ -80,7 +80,7 @@ def status(name: JarSet, *, directory: Path | None = None) -> list[tuple[Coordin
 
 
 def _missing(folder: Path, coordinates: Sequence[Coordinate]) -> list[Coordinate]:
-    """Return the missing jars, after verifying the sums of the others. Raises JarSumError."""
+    """Return the missing jars, after verifying the sums of the others. Raises `JarSumError`."""
     remembered = _remembered(folder)
     before = dict(remembered)
     missing = []

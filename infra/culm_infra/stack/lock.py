@@ -18,7 +18,7 @@ _POLL_S = 0.05
 def file_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
     """Hold the lock of ``path``, which is created if it is missing.
 
-    Raises LockTimeoutError if another process or thread has held it for ``timeout_s`` seconds.
+    Raises `LockTimeoutError` if another process or thread has held it for ``timeout_s`` seconds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

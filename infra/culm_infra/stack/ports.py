@@ -46,7 +46,7 @@ def answers(port: int, *, timeout_s: float = 0.2) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free ports not returned by this process before. Raises StackPortError if there are too few."""
+    """Return free ports not returned by this process before. Raises `StackPortError` if there are too few."""
     chooser = random.SystemRandom()
     ports: list[int] = []
     for port in (chooser.randint(_FIRST, _LAST) for _ in range(_ATTEMPTS * count)):

@@ -28,7 +28,7 @@ class StackRecord:
 
 
 def read(path: Path) -> StackRecord | None:
-    """Return the record; None before the first start. Raises StackStateError."""
+    """Return the record; None before the first start. Raises `StackStateError`."""
     try:
         text = path.read_text()
     except FileNotFoundError:

@@ -81,7 +81,7 @@ class Stack:
         a broker that already runs keeps its own. With ``quick_start`` its Java compiles quickly rather than
         well: for runs of minutes. Missing jars are fetched first, which does not count towards ``timeout_s``.
 
-        Raises StackStartError, StackPortError, JarError, JavaNotFoundError, LockTimeoutError.
+        Raises `StackStartError`, `StackPortError`, `JarError`, `JavaNotFoundError`, `LockTimeoutError`.
         """
         java = find_java()
         class_path = jars.ensure("broker", java=java, progress=progress)
@@ -172,7 +172,7 @@ class Stack:
 
     @property
     def bootstrap(self) -> str:
-        """The address of the running broker. Raises StackNotRunningError."""
+        """The address of the running broker. Raises `StackNotRunningError`."""
         record = records.read(self._record_path)
         if record is None or record.process is None or not record.process.is_running():
             raise StackNotRunningError(

@@ -149,10 +149,10 @@ def measure_entry(data: bytes | memoryview, flavour: HashFlavour = YASMF) -> int
     """
     if len(data) <= _LOG_ID_OFFSET:
         if data and data[0] > 1:
-            raise errors.TagError(f"an entry starts with 0 or 1, not {data[0]}")
+            raise errors.EntryTagError(f"an entry starts with 0 or 1, not {data[0]}")
         return None
     if data[0] > 1:
-        raise errors.TagError(f"an entry starts with 0 or 1, not {data[0]}")
+        raise errors.EntryTagError(f"an entry starts with 0 or 1, not {data[0]}")
     try:
         _, size = varu64.decode(data, _LOG_ID_OFFSET)
         offset = _LOG_ID_OFFSET + size
@@ -225,9 +225,9 @@ def read_place(data: bytes) -> tuple[bytes, int, int] | None:
 def _fault(data: bytes, flavour: HashFlavour) -> errors.BambooError:
     """Return the error for bytes that are not an entry: the first broken rule from the front."""
     if not data:
-        return errors.TruncatedError("an entry cannot be empty")
+        return errors.TruncatedEntryError("an entry cannot be empty")
     if data[0] > 1:
-        return errors.TagError(f"an entry starts with 0 or 1, not {data[0]}")
+        return errors.EntryTagError(f"an entry starts with 0 or 1, not {data[0]}")
     try:
         _, size = varu64.decode(data, _LOG_ID_OFFSET)
         links_offset = _LOG_ID_OFFSET + size
@@ -241,7 +241,7 @@ def _fault(data: bytes, flavour: HashFlavour) -> errors.BambooError:
             return _link_fault(seq_num, links)
         _, size = varu64.decode(data, links_offset + expected * flavour.size)
     except varu64.VarU64TruncatedError as error:
-        return errors.TruncatedError(str(error))
+        return errors.TruncatedEntryError(str(error))
     except varu64.VarU64Error as error:
         return errors.NumberFormError(str(error))
     hash_offset = links_offset + expected * flavour.size + size
@@ -250,9 +250,9 @@ def _fault(data: bytes, flavour: HashFlavour) -> errors.BambooError:
             return errors.HashFormError(f"no hash of the known form at byte {offset}")
     end = hash_offset + flavour.size + SIGNATURE_SIZE
     if len(data) < end:
-        return errors.TruncatedError(f"entry {seq_num} of {end} bytes ends at byte {len(data)}")
+        return errors.TruncatedEntryError(f"entry {seq_num} of {end} bytes ends at byte {len(data)}")
     if len(data) > end:
-        return errors.TrailingBytesError(f"{len(data) - end} bytes follow the signature")
+        return errors.EntryTrailingBytesError(f"{len(data) - end} bytes follow the signature")
     return errors.SkiplinkIdenticalError(f"skiplink and backlink of entry {seq_num} are the same hash")
 
 

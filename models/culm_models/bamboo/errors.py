@@ -7,15 +7,15 @@ class BambooError(ModelError, code="bamboo"):
     """Base of all errors: an entry, or its place in its log, breaks a rule of Bamboo."""
 
 
-class TruncatedError(BambooError, code="bamboo.truncated"):
+class TruncatedEntryError(BambooError, code="bamboo.truncated"):
     """The bytes end before the entry does."""
 
 
-class TrailingBytesError(BambooError, code="bamboo.trailing_bytes"):
+class EntryTrailingBytesError(BambooError, code="bamboo.trailing_bytes"):
     """Bytes follow the signature; they would change the entry's hash without being signed."""
 
 
-class TagError(BambooError, code="bamboo.tag"):
+class EntryTagError(BambooError, code="bamboo.tag"):
     """The first byte is neither 0 (regular) nor 1 (end of log)."""
 
 

@@ -65,7 +65,7 @@ class TooManyItemsError(TooLargeError, code="cbor.too_many_items"):
     """The item contains or declares too many items: each costs many times its size to decode."""
 
 
-class ValueKindError(CborError, code="cbor.value"):
+class CborValueError(CborError, code="cbor.value"):
     """A value outside of the types and ranges that messages use."""
 
 

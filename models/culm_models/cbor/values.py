@@ -15,12 +15,12 @@ from culm_models.cbor.scanner import ItemScanner
 from culm_models.cbor.strict import (
     DEFAULT_MAX_DEPTH,
     CborError,
+    CborValueError,
     MalformedError,
     TooLargeError,
     TooManyItemsError,
     TrailingBytesError,
     TruncatedError,
-    ValueKindError,
     item_decoder,
 )
 
@@ -66,7 +66,7 @@ def _count_items(data: bytes, max_depth: int, max_items: int) -> None:
 def dumps(value: Any) -> bytes:
     """Encode `value`: definite lengths, the shortest form of each number, map keys in the given order.
 
-    Tuples become arrays. Raises `ValueKindError` for values that `loads` refuses.
+    Tuples become arrays. Raises `CborValueError` for values that `loads` refuses.
     """
     _check_value(value)
     return cbor2.dumps(value, encoders=_SHORTEST_FLOATS)
@@ -83,7 +83,7 @@ def _check_value(value: Any) -> None:
     kind = type(value)
     if kind is int:
         if not MIN_INTEGER <= value <= MAX_INTEGER:
-            raise ValueKindError("an integer outside of -2**63..2**64-1")
+            raise CborValueError("an integer outside of -2**63..2**64-1")
     elif kind is list or kind is tuple:
         for item in value:
             if type(item) not in _PLAIN_KINDS:
@@ -91,12 +91,12 @@ def _check_value(value: Any) -> None:
     elif kind is dict:
         for key, item in value.items():
             if type(key) not in _KEY_KINDS:
-                raise ValueKindError(f"a map key of the kind {type(key).__name__}")
+                raise CborValueError(f"a map key of the kind {type(key).__name__}")
             _check_value(key)
             if type(item) not in _PLAIN_KINDS:
                 _check_value(item)
     elif kind not in _PLAIN_KINDS:
-        raise ValueKindError(f"a value of the kind {kind.__name__}")
+        raise CborValueError(f"a value of the kind {kind.__name__}")
 
 
 def _fault(data: bytes, max_depth: int, error: Exception) -> CborError:

@@ -253,7 +253,7 @@ class DagUnasked(DagError, code="dag.unasked"):
     """A peer that sent more unsolicited data than can be an accident."""
 
 
-class SpoolFull(DagError, code="dag.spool_full"):
+class DagSpoolFull(DagError, code="dag.spool_full"):
     """No spool capacity for a further shard in transfer; it may be sent later (R34)."""
 
 

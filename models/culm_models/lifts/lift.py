@@ -134,7 +134,7 @@ class Lift:
         return struct.pack(f">{self.lane_count}Q", *lanes)
 
     def read_value(self, value: bytes) -> Lanes:
-        """Return the lanes of a value. Raises FingerprintLengthError."""
+        """Return the lanes of a value. Raises `FingerprintLengthError`."""
         if len(value) != self.value_bytes:
             raise FingerprintLengthError(f"a value of {self.name} of {len(value)} bytes")
         return struct.unpack(f">{self.lane_count}Q", value)
@@ -181,7 +181,7 @@ _BY_CODE: Mapping[int, Lift] = MappingProxyType({lift.code: lift for lift in LIF
 
 
 def by_name(name: str) -> Lift:
-    """Return the lift with this name. Raises UnknownLiftError."""
+    """Return the lift with this name. Raises `UnknownLiftError`."""
     lift = _BY_NAME.get(name)
     if lift is None:
         raise UnknownLiftError(f"no lift is named {name!r}; there are {', '.join(_BY_NAME)}")
@@ -189,7 +189,7 @@ def by_name(name: str) -> Lift:
 
 
 def by_code(code: int) -> Lift:
-    """Return the lift with this wire code. Raises UnknownLiftError."""
+    """Return the lift with this wire code. Raises `UnknownLiftError`."""
     lift = _BY_CODE.get(code)
     if lift is None:
         raise UnknownLiftError(f"no lift has the code {code}")
@@ -208,7 +208,10 @@ class WireFingerprint(NamedTuple):
 
 
 def read_fingerprint(data: bytes) -> WireFingerprint:
-    """Split a fingerprint from the wire into its parts. Raises UnknownLiftError, FingerprintLengthError."""
+    """Split a fingerprint from the wire into its parts.
+
+    Raises `UnknownLiftError`, `FingerprintLengthError`.
+    """
     if not data:
         raise FingerprintLengthError("a fingerprint of no bytes")
     lift = by_code(data[0])

@@ -69,7 +69,7 @@ def join_items(keys: Bytes2d, log_ids: U64s, seq_nums: U64s) -> Bytes2d:
 def split_items(packed: bytes | memoryview | Bytes2d) -> tuple[Bytes2d, U64s, U64s]:
     """Return keys (n, 32), log ids and sequence numbers of concatenated items of 48 bytes each.
 
-    The keys are a view of the argument. Raises ValueError if its size is not a multiple of 48.
+    The keys are a view of the argument. Raises `ValueError` if its size is not a multiple of 48.
     """
     rows = np.frombuffer(packed, np.uint8).reshape(-1, ITEM_SIZE)
     log_ids = np.ascontiguousarray(rows[:, 32:40]).view(">u8").ravel().astype(np.uint64)

@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from typing import Any, Generic, TypeVar
 
 from culm_models.reconciliation.incoming import DONE, EMPTY, FINGERPRINT, REPLY, RUN, Closed
-from culm_models.reconciliation.messages import ItemCountError
+from culm_models.reconciliation.messages import RepeatedRequestError
 from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span, position, start_of
 from culm_models.reconciliation.outgoing import Outgoing
 from culm_models.reconciliation.questions import Facts
@@ -216,7 +216,7 @@ class Answers(Generic[Item, Fp]):
     def _count_items(self, size: int) -> None:
         self._items_shown += size
         if self._items_shown > 2 * len(self._own) + self._slack_items:
-            raise ItemCountError("the same items are asked for again and again")
+            raise RepeatedRequestError("the same items are asked for again and again")
 
 
 def _apart(cuts: Sequence[Item], ranks: Sequence[int], count: int) -> tuple[list[int], list[Item]]:

@@ -54,7 +54,7 @@ class RunSizeError(ReconciliationError, code="reconciliation.run_size"):
     """More items of one range than are accepted."""
 
 
-class ItemCountError(ReconciliationError, code="reconciliation.item_count"):
+class RepeatedRequestError(ReconciliationError, code="reconciliation.item_count"):
     """A remote requests the same items repeatedly."""
 
 

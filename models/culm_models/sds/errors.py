@@ -15,47 +15,47 @@ class ChannelSettingsError(SdsError, code="sds.settings"):
     """Settings of a channel that are unknown, out of range, inconsistent, or different from its own."""
 
 
-class MessageError(SdsError, code="sds.message"):
+class SdsMessageError(SdsError, code="sds.message"):
     """Bytes that are not an SDS message, or a message that cannot be encoded."""
 
 
-class MessageTooLargeError(MessageError, code="sds.message.too_large"):
+class SdsMessageTooLargeError(SdsMessageError, code="sds.message.too_large"):
     """A message of more bytes than the limit."""
 
 
-class TruncatedMessageError(MessageError, code="sds.message.truncated"):
+class TruncatedSdsMessageError(SdsMessageError, code="sds.message.truncated"):
     """The bytes end inside a field."""
 
 
-class MalformedMessageError(MessageError, code="sds.message.malformed"):
+class MalformedSdsMessageError(SdsMessageError, code="sds.message.malformed"):
     """Not protobuf: a number longer than 64 bits, field number 0, or a wire type that does not exist."""
 
 
-class WireTypeError(MessageError, code="sds.message.wire_type"):
+class WireTypeError(SdsMessageError, code="sds.message.wire_type"):
     """A field of the message with a wire type other than its own."""
 
 
-class TextError(MessageError, code="sds.message.text"):
+class TextError(SdsMessageError, code="sds.message.text"):
     """An id that is not UTF-8."""
 
 
-class EntryCountError(MessageError, code="sds.message.entry_count"):
+class EntryCountError(SdsMessageError, code="sds.message.entry_count"):
     """More history entries or repair requests than the limit."""
 
 
-class FieldMissingError(MessageError, code="sds.message.field_missing"):
+class FieldMissingError(SdsMessageError, code="sds.message.field_missing"):
     """A field that messages of this profile must have is absent or empty."""
 
 
-class MessageKindError(MessageError, code="sds.message.kind"):
+class MessageKindError(SdsMessageError, code="sds.message.kind"):
     """Neither a Lamport timestamp nor content: no kind of message has neither."""
 
 
-class LamportRangeError(MessageError, code="sds.message.lamport_range"):
+class LamportRangeError(SdsMessageError, code="sds.message.lamport_range"):
     """A Lamport timestamp that the profile cannot encode."""
 
 
-class IdSizeError(MessageError, code="sds.message.id_size"):
+class IdSizeError(SdsMessageError, code="sds.message.id_size"):
     """An id or a retrieval hint above the size limit."""
 
 

@@ -14,9 +14,9 @@ from culm_models.sds.errors import (
     DisputedIdError,
     FieldMissingError,
     LamportAheadError,
-    MessageError,
     OtherChannelError,
     OwnMessageError,
+    SdsMessageError,
 )
 from culm_models.sds.events import Collected, Delivered, Received, Rejected, SyncReceived
 from culm_models.sds.state.journal import RELEASED
@@ -50,7 +50,7 @@ def receive(
     """Take a received message."""
     try:
         message = parts.decoder.decode(wire)
-    except MessageError as error:
+    except SdsMessageError as error:
         collected.events.append(Rejected("", None, error.code, str(error)[:_REASON_MAX]))
         return
     if message.channel_id != parts.channel_id:

@@ -24,7 +24,7 @@ from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import BLOBS, OpenOperands, PieceArrival
 from culm_streaming.chotki.step import COMMON_VECTOR
 from culm_streaming.stateful.job_state import JobState
-from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_key
+from culm_topics.chotki.records import Ends, EpochRecord, VectorRecord, epoch_key
 from culm_topics.records import rejection
 
 _NAME: Final = b"E"
@@ -204,7 +204,7 @@ def count_epoch(
     mark = EpochRecord(counted.epoch, vector, packets, fields, commits).encode()
     for partition in range(settings.shards):
         yield StagedRecord(OutputStage.MARKS, OutputTopic.STATE, epoch_key(partition), mark, partition)
-    holding = HoldingRecord(vector, counted.epoch, batch_ms).encode()
+    holding = VectorRecord(vector, counted.epoch, batch_ms).encode()
     yield StagedRecord(OutputStage.TOLD, OutputTopic.VECTORS, GLOBAL_VECTOR_KEY, holding, None)
 
 

@@ -111,7 +111,7 @@ def _checked(name: str, value: Any) -> Any:
 def charge_filter(state: JobState, profile: Profile, wanted: SdsSettings, settings: ChannelsSettings) -> None:
     """Count the filter of a channel whose settings are decided now.
 
-    Raises FilterSizeError, FilterBudgetError, BloomShapeError; nothing is counted then.
+    Raises `FilterSizeError`, `FilterBudgetError`, `BloomShapeError`; nothing is counted then.
     """
     size = wanted.filter_bytes(profile)
     if size > settings.filter_bytes:

@@ -35,10 +35,10 @@ from culm_topics.chotki.records import (
     BlockVectorRecord,
     EpochRecord,
     FieldRecord,
-    HoldingRecord,
     PacketRecord,
     RecordOrigin,
     SessionRecord,
+    VectorRecord,
     source_key,
 )
 from culm_topics.readers.batch import Batch
@@ -258,14 +258,14 @@ async def test_what_a_peer_holds_is_told_when_it_is_more(told: Told) -> None:
     await told.watch()
     [first] = told.held()
     assert first["key"] == source_key(PEER)
-    record = HoldingRecord.decode(first["value"])
+    record = VectorRecord.decode(first["value"])
     assert parse_vector(record.vector) == told.connection.feed.holding.vector
     assert record.epoch == 0
     await told.watch()
     assert len(told.held()) == 1
     told.connection.feed.holding.raise_to({0xB: 4096})
     await told.watch()
-    assert parse_vector(HoldingRecord.decode(told.held()[1]["value"]).vector)[0xB] == 4096
+    assert parse_vector(VectorRecord.decode(told.held()[1]["value"]).vector)[0xB] == 4096
 
 
 async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(

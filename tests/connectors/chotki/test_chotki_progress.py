@@ -29,7 +29,7 @@ from culm_models.chotki.replica import Replica
 from culm_models.chotki.sync.open_syncs import OpenSync
 from culm_models.chotki.sync.progress import IncomingProgress
 from culm_models.chotki.tlv import record
-from culm_topics.chotki.records import Behind, HoldingRecord, SessionRecord
+from culm_topics.chotki.records import Behind, SessionRecord, VectorRecord
 from tests.models.chotki.wire import new_object
 from tests.support.chotki.edge import Acknowledging, edge_shared
 from tests.support.process.waiting import until, while_working
@@ -96,7 +96,7 @@ async def test_progress_and_lag_of_a_peer_are_told_when_they_change(
     driver.reports.watch([connection])
     driver.reports.watch([connection])
     await until(lambda: bool(producer.of("chotki.vectors")))
-    (holding,) = map(HoldingRecord.decode, producer.of("chotki.vectors"))
+    (holding,) = map(VectorRecord.decode, producer.of("chotki.vectors"))
     assert parse_vector(holding.vector)[0xA] == peer.vector()[0xA] and holding.behind == ()
     connection.session._syncs.progress.take(Id(0xA, 0), 50)
     driver.reports.watch([connection])

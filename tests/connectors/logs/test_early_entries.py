@@ -13,7 +13,7 @@ import pytest
 from culm_connectors.logs.follow_entries import OVERHEAD_BYTES, EarlyEntries, EntriesFollower
 from culm_connectors.logs.hub import LogHub, Stored
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
-from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.logs.warm_start.claims import HeightClaims
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.p2panda.operations.operation import check_entry, peek
 from culm_topics.logs.records import EntryRecord
@@ -52,7 +52,7 @@ class Edge:
     def __init__(self, folder: Path) -> None:
         self.store = LmdbLogStore(peek, folder)
         self.index = IndexWriter(self.store)
-        self.hub = LogHub(cast("Any", None), self.index, Claims(self.store.height))
+        self.hub = LogHub(cast("Any", None), self.index, HeightClaims(self.store.height))
         self.pool, self.publisher, self.connector_id = Pool(), None, b"this edge's"
         self.live: list[SoundEntry] = []
         self.stored = asyncio.Event()

@@ -13,7 +13,7 @@ from culm_connectors.kafka import ProduceFailed
 from culm_connectors.logs.check_pool import CHUNK_PAIRS, INLINE_PAIRS, CheckPool
 from culm_connectors.logs.hub import Arrival, LogHub, Stored
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
-from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.logs.warm_start.claims import HeightClaims
 from culm_models.bamboo.checks import CheckedEntry, SoundEntry
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.operation import check_many, peek
@@ -62,7 +62,7 @@ class Edge:
         self.topic = Topic()
         self.store = LmdbLogStore(peek, folder)
         self.index = IndexWriter(self.store)
-        self.hub = LogHub(self.topic, self.index, Claims(self.store.height))
+        self.hub = LogHub(self.topic, self.index, HeightClaims(self.store.height))
         self.first, self.second = Listener(self.store), Listener(self.store)
         self.hub.subscribe(self.first)
         self.hub.subscribe(self.second)

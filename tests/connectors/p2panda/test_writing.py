@@ -14,7 +14,7 @@ from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.logs.warm_start.claims import Listener
 from culm_connectors.p2panda.connections import writer as writing
 from culm_connectors.p2panda.connections.shared import Shared
-from culm_connectors.p2panda.connections.writer import Writer
+from culm_connectors.p2panda.connections.writer import StreamWriter
 from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_models.bamboo import decode_entry
@@ -95,7 +95,7 @@ class Rig:
             permit=lambda _, message: message,
             now_ms=lambda: 0,
         )
-        self.writer = Writer(cast(Any, self.link), cast(Any, self), shared)
+        self.writer = StreamWriter(cast(Any, self.link), cast(Any, self), shared)
 
     async def write(self, data: bytes) -> None:
         self.written += len(data)

@@ -16,12 +16,12 @@ from culm_models.chotki.rdx.first import write_first
 from culm_models.chotki.sync.progress import Progress
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import (
-    HoldingRecord,
     OpenSyncItem,
     PacketRecord,
     RecordOrigin,
     SessionRecord,
     SourceRecord,
+    VectorRecord,
     session_key,
     source_key,
 )
@@ -154,7 +154,7 @@ def test_a_dump_is_the_store_in_the_text_of_the_go_replica(shell: Shell) -> None
 def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) -> None:
     person(shell)
     held = write_vector({0: Id.make(0, 3).pro, 16: Id.make(16, 1).pro})
-    produce(shell.settings, "chotki.vectors", [(source_key(11), HoldingRecord(held, 0, TIME_MS).encode())])
+    produce(shell.settings, "chotki.vectors", [(source_key(11), VectorRecord(held, 0, TIME_MS).encode())])
     edge, trace = bytes(range(32)), bytes(10)
     too_large = "field b-1-2 E, written by b, would have 2 bytes"
     for session, state, code, reason in (

@@ -85,10 +85,10 @@ def test_every_truncation_is_refused(seq_num: int) -> None:
         with pytest.raises(errors.BambooError):
             bamboo.decode_entry(entry_bytes[:size])
     for size in (0, 1, 33, 40, len(entry_bytes) - 1):
-        with pytest.raises(errors.TruncatedError):
+        with pytest.raises(errors.TruncatedEntryError):
             bamboo.decode_entry(entry_bytes[:size])
     for tail in (b"\x00", b"\x00\x20", bytes(34), yasmf.PREFIX + bytes(32), bytes(1000)):
-        with pytest.raises(errors.TrailingBytesError):
+        with pytest.raises(errors.EntryTrailingBytesError):
             bamboo.decode_entry(entry_bytes + tail)
 
 
@@ -112,8 +112,8 @@ OTHER_LINK = yasmf.hash_bytes(b"two")
 @pytest.mark.parametrize(
     ("entry_bytes", "error"),
     [
-        (_assemble(tag=b"\x02"), errors.TagError),
-        (_assemble(tag=b"\xff"), errors.TagError),
+        (_assemble(tag=b"\x02"), errors.EntryTagError),
+        (_assemble(tag=b"\xff"), errors.EntryTagError),
         (_assemble(seq_num=b"\x00"), errors.SeqNumError),
         (_assemble(log_id=b"\xf8\x01"), errors.NumberFormError),
         (_assemble(seq_num=b"\xf9\x00\xff"), errors.NumberFormError),
@@ -200,7 +200,7 @@ def test_entry_forms_are_judged_as_the_p2panda_library_judges_them(row: dict[str
     entry_bytes = bytes.fromhex(str(row["entry"]))
     try:
         bamboo.check_signature(entry_bytes, bamboo.decode_entry(entry_bytes))
-    except errors.TagError:
+    except errors.EntryTagError:
         # The library takes any tag but 1 for a regular entry; Bamboo knows no other tags.
         assert row["name"] in ("tag2", "tag ff")
     except CulmError:

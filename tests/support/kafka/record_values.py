@@ -157,8 +157,8 @@ CHOTKI: dict[type, Strategy] = {
     chotki.PieceRecord: st.builds(chotki.PieceRecord, blobs),
     chotki.BlockVectorRecord: st.builds(chotki.BlockVectorRecord, vectors),
     chotki.EpochRecord: st.builds(chotki.EpochRecord, uints, vectors, pairs, pairs, pairs),
-    chotki.HoldingRecord: st.builds(
-        chotki.HoldingRecord, vectors, uints, uints, tuples(st.builds(chotki.Behind, uints, uints, uints))
+    chotki.VectorRecord: st.builds(
+        chotki.VectorRecord, vectors, uints, uints, tuples(st.builds(chotki.Behind, uints, uints, uints))
     ),
     chotki.SessionRecord: st.builds(
         chotki.SessionRecord,

@@ -19,7 +19,7 @@ from culm_topics.errors import (
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.logs.consumer import LogConsumer, Problem
+from culm_topics.logs.consumer import LogConsumer, LogProblem
 from tests.support.p2panda.log_topic import (
     ONCE,
     REPEATED,
@@ -191,7 +191,7 @@ def test_a_record_that_is_none_is_passed_over_counted_and_reported_with_its_plac
     ):
         client.produce(settings.topic("logs"), value, key)
     assert client.flush(30) == 0
-    reported: list[Problem] = []
+    reported: list[LogProblem] = []
     with LogConsumer(settings, stop_at_end=True, on_problem=reported.append) as consumer:
         assert steps_of(consumer) == [("a", 1)]
         assert consumer.bad_records == 3
@@ -241,7 +241,7 @@ def test_two_members_that_commit_each_entry_share_the_partitions_while_the_group
 def test_a_gap_sets_its_log_aside_and_costs_no_other(kafka_bootstrap: str) -> None:
     settings = new_log_topic(kafka_bootstrap)
     write_steps(settings, [("a", 1), ("a", 3), ("b", 1)])
-    reported: list[Problem] = []
+    reported: list[LogProblem] = []
     with LogConsumer(settings, stop_at_end=True, on_problem=reported.append) as consumer:
         assert steps_of(consumer) == [("a", 1), ("b", 1)]
         assert consumer.logs_set_aside == tuple(reported)

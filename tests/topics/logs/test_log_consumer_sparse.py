@@ -6,7 +6,7 @@ import pytest
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
+from culm_topics.logs.consumer import LogConsumer, LogEntry, LogProblem
 from culm_topics.logs.records import FragmentRecord, LogRecord, fragment_key, fragment_partition
 from culm_topics.records import key_partition, log_key
 from tests.support.kafka.topic_io import write_records
@@ -168,7 +168,7 @@ def test_a_fragment_that_is_none_costs_only_itself(kafka_bootstrap: str) -> None
     key = fragment_key(log_key(author_key("a"), 0, YAMF), 3)
     write_records(settings, "fragments", [(0, b"poison", b"\x80"), (0, key, b"\x80"), (0, key, None)])
     write(settings, "a", 4, sparse=True)
-    reported: list[Problem] = []
+    reported: list[LogProblem] = []
     with LogConsumer(settings, sparse=True, stop_at_end=True, on_problem=reported.append) as consumer:
         assert seen(*consumer) == [("a", 4, True)]
     assert [(problem.code, problem.offset) for problem in reported] == [

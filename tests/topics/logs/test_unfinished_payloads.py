@@ -83,14 +83,14 @@ def test_above_its_bounds_what_was_begun_first_is_given_up() -> None:
     payloads = [bytes([number]) * (2 * CHUNK) for number in range(3)]
     for payload in payloads:
         among.add(YAMF.hash(payload), chunks_of(payload)[0], 0, 0)
-    assert among.take_given_up() == [YAMF.hash(payloads[0])] and among.take_given_up() == []
+    assert among.take_abandoned() == [YAMF.hash(payloads[0])] and among.take_abandoned() == []
     assert (len(among), among.held_bytes) == (2, 2 * CHUNK)
     among.close()
     many = unfinished()
     for number in range(MAX_UNFINISHED + 3):
         many.add(YAMF.hash(b"%d" % number), PayloadChunkRecord(CHUNK + 1, CHUNK, b"x"), 0, number)
     assert len(many) == MAX_UNFINISHED
-    assert many.take_given_up() == [YAMF.hash(b"%d" % number) for number in range(3)]
+    assert many.take_abandoned() == [YAMF.hash(b"%d" % number) for number in range(3)]
     many.close()
 
 

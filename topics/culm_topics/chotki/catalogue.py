@@ -71,7 +71,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.vectors",
         key="source (8), or the global vector's store key (18)",
-        records=("culm_topics.chotki.records:HoldingRecord",),
+        records=("culm_topics.chotki.records:VectorRecord",),
         partitions=1,
         partitioned=False,
         cleanup="compact",

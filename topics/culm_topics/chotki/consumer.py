@@ -79,7 +79,7 @@ class ChotkiConsumer(TopicConsumer[Change]):
     continues from there sees everything at least once. `origin`, taken with those positions, ensures that
     they belong to this topic. `stop_at_end` ends the iteration after the contents of the topic at the start.
 
-    Malformed records are skipped and counted (`bad_records`, `passed_over`); with `strict` they raise
+    `Malformed` records are skipped and counted (`bad_records`, `passed_over`); with `strict` they raise
     `RecordError`. Also raises `OriginChanged`, `TopicRecreated`, `TopicMissing`, `OffsetOutOfRange`,
     `KafkaFailure`, `StateFileFailed`. Not for several threads or tasks at once, except `stop()`.
     """

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from culm_models.chotki.errors import RecordTooLarge
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OFFSET_BITS
 from culm_models.chotki.rdx import parse_vector
-from culm_topics.chotki.records import HoldingRecord, SessionRecord, split_session_key, split_source_key
+from culm_topics.chotki.records import SessionRecord, VectorRecord, split_session_key, split_source_key
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import PassedOver, TopicMessage
@@ -51,7 +51,7 @@ class VectorTable:
         try:
             holding = None
             if message.value:
-                record = HoldingRecord.decode(message.value)
+                record = VectorRecord.decode(message.value)
                 holding = ReportedVector(parse_vector(record.vector), record.time_ms)
             if message.key == GLOBAL_VECTOR_KEY:
                 self.own = holding

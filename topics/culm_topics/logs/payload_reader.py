@@ -185,7 +185,7 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
         except (RecordError, PayloadHashRefused) as error:
             self._pass_over(message, error)
             return None
-        for given_up in self._unfinished.take_given_up():
+        for given_up in self._unfinished.take_abandoned():
             self._pass_over(
                 message,
                 PayloadChunkRefused(

@@ -79,7 +79,7 @@ class UnfinishedPayloads:
             self._given_up.append(oldest[0])
         return None
 
-    def take_given_up(self) -> list[bytes]:
+    def take_abandoned(self) -> list[bytes]:
         """Return the hashes of the payloads given up since the last call."""
         given_up, self._given_up = self._given_up, []
         return given_up

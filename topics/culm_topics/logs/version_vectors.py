@@ -37,7 +37,7 @@ class Vectors:
 def read_vectors(settings: KafkaSettings) -> Vectors:
     """Read the topic to its end; the last record of a key counts, and an empty value removes.
 
-    Malformed records are skipped. Raises `TopicMissing`, `KafkaFailure`.
+    `Malformed` records are skipped. Raises `TopicMissing`, `KafkaFailure`.
     """
     vectors = Vectors()
     for message in read_to_end(settings, "version-vectors"):

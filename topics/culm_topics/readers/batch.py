@@ -60,8 +60,8 @@ class PassedOver:
 def fetch(client: Consumer, timeout_s: float, max_records: int = BATCH_RECORDS) -> Batch | None:
     """Return the next records of the assigned partitions, at most `max_records`; None if none arrive in time.
 
-    The client must have `enable.partition.eof`. Raises OffsetOutOfRange, TopicMissing, KafkaFailure, and the
-    client's own KafkaException.
+    The client must have `enable.partition.eof`. Raises `OffsetOutOfRange`, `TopicMissing`, `KafkaFailure`,
+    and the client's own `KafkaException`.
     """
     # `consume` waits until it has the number of records it was asked for; one record must not wait for
     # others.

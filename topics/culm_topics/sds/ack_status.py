@@ -42,7 +42,7 @@ def read_channels(
 ) -> dict[str, ChannelStatus]:
     """Return every channel, or only `channel_id`, by channel id; the last record of a key counts.
 
-    For a single channel only its partition is read. Malformed records are skipped, and counted in
+    For a single channel only its partition is read. `Malformed` records are skipped, and counted in
     `passed_over` if it is given. Raises `TopicMissing`, `KafkaFailure`.
     """
     unread = passed_over or PassedOver("sds.acks")

@@ -1,6 +1,6 @@
 """Topics of SDS channels: incoming and outgoing messages, the store of messages, and the job's state.
 
-Producers and the job put a channel into partition `culm_topics.records.shard_of` of each of these topics.
+Producers and the job put a channel into partition `culm_topics.sds.keys.shard_of` of each of these topics.
 """
 
 from culm_topics.topic_spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for

@@ -102,7 +102,7 @@ class FlavourEdge:
     async def run(self, topics: TopicReaders) -> None:
         """Follow the topics and publish until cancelled.
 
-        Raises OffsetLost, ConsumeFailed, ProduceFailed, StoreFull, StoreDamaged.
+        Raises `OffsetLost`, `ConsumeFailed`, `ProduceFailed`, `StoreFull`, `StoreDamaged`.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._guard.failed())

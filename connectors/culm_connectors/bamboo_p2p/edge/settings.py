@@ -25,7 +25,7 @@ class EdgeAddress(NamedTuple):
 def parse_edge_address(text: str) -> EdgeAddress:
     """Parse `tcp://`, `tls://` or `quic://HOST:PORT`, optionally followed by `/yamf` or `/yasmf`.
 
-    Raises ValueError.
+    Raises `ValueError`.
     """
     flavours: tuple[FlavourName, ...] = ("yamf", "yasmf")
     for flavour in flavours:

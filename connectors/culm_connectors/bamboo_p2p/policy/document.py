@@ -81,7 +81,7 @@ class LogPattern:
 
 
 def parse_log_pattern(text: str) -> LogPattern:
-    """Parse `*`, `KEY`, `KEY/*`, `KEY/ID` or `*/ID`, the key as 64 hex digits. Raises ValueError."""
+    """Parse `*`, `KEY`, `KEY/*`, `KEY/ID` or `*/ID`, the key as 64 hex digits. Raises `ValueError`."""
     parsed = _FORM.fullmatch(text)
     if parsed is None or (parsed[2] not in (None, _EVERY) and int(parsed[2]) >= 2**64):
         raise ValueError(
@@ -280,7 +280,7 @@ class FolderPolicy(BaseModel):
 
 
 def parse_principal(name: object) -> str:
-    """Return the normalised name of a peer. Raises ValueError."""
+    """Return the normalised name of a peer. Raises `ValueError`."""
     text = str(name).lower()
     if _PRINCIPAL.fullmatch(text):
         return text

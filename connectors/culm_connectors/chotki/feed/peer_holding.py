@@ -9,7 +9,7 @@ from typing import Final
 
 from culm_connectors.chotki.feed.packet_tail import RelayedPacket
 from culm_models.chotki.rdx import write_vector
-from culm_topics.chotki.records import Behind, HoldingRecord
+from culm_topics.chotki.records import Behind, VectorRecord
 
 _AGAIN_MS: Final = 60_000
 _MOST_SOURCES: Final = 1_000
@@ -61,7 +61,7 @@ class PeerLag:
 
     def __init__(self) -> None:
         self._since_ms: dict[int, int] = {}
-        self._last_record: HoldingRecord | None = None
+        self._last_record: VectorRecord | None = None
 
     def oldest_ms(self, now_ms: int) -> int:
         """Return how long the source with the longest lag has been behind, in milliseconds."""
@@ -69,13 +69,13 @@ class PeerLag:
 
     def next(
         self, own: Mapping[int, int], peer_vector: Mapping[int, int], now_ms: int
-    ) -> HoldingRecord | None:
+    ) -> VectorRecord | None:
         """Return the current record; None if the last one is less than a minute old and nothing changed."""
         behind = {src: pro for src, pro in own.items() if pro > peer_vector.get(src, -1)}
         self._since_ms = {src: self._since_ms.get(src, now_ms) for src in behind}
         lag = sorted(Behind(src, pro, self._since_ms[src]) for src, pro in behind.items())
         oldest = sorted(lag, key=lambda source: source.since_ms)[:_MOST_SOURCES]
-        record = HoldingRecord(write_vector(_within(peer_vector)), 0, now_ms, tuple(oldest))
+        record = VectorRecord(write_vector(_within(peer_vector)), 0, now_ms, tuple(oldest))
         last_record = self._last_record
         if (
             last_record is not None

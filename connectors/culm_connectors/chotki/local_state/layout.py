@@ -63,7 +63,7 @@ def pack_field(value: bytes, seen: bytes | None) -> bytes:
 
 
 def unpack_field(packed: bytes) -> tuple[bytes, bytes | None]:
-    """Decode a field. Returns its value and seen vector. Raises ValueError if it is malformed."""
+    """Decode a field. Returns its value and seen vector. Raises `ValueError` if it is malformed."""
     if not packed:
         raise ValueError("a field without a head")
     head, start = packed[0], 1
@@ -80,7 +80,7 @@ def unpack_field(packed: bytes) -> tuple[bytes, bytes | None]:
 
 
 def unpack_fields(items: Iterable[tuple[bytes, bytes]]) -> list[Field]:
-    """Decode many fields, fast if most have no seen vector. Raises ValueError if one is malformed."""
+    """Decode many fields, fast if most have no seen vector. Raises `ValueError` if one is malformed."""
     return [
         (key, packed[1:], None) if packed[:1] == b"\x00" else (key, *unpack_field(packed))
         for key, packed in items

@@ -81,8 +81,8 @@ class EpochSnapshot:
     `epoch` is its number, 0 if the store only has the objects of a new replica; `vector` is the global
     vector; `packets` has, by partition, the offset up to which it contains `chotki.packets`.
 
-    All methods except `release` raise StoreDamaged, and SnapshotLost once the snapshot was released or taken
-    back (`LongRead`).
+    All methods except `release` raise `StoreDamaged`, and `SnapshotLost` once the snapshot was released or
+    taken back (`LongRead`).
     """
 
     __slots__ = ("_block_sizes", "_databases", "_read", "epoch", "packets", "vector")

@@ -74,7 +74,7 @@ class StagedState:
     def add(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
         """Stage the next record of a partition. A tombstone has an empty value.
 
-        Raises RecordError for a mark that is malformed or belongs to another partition, and for malformed
+        Raises `RecordError` for a mark that is malformed or belongs to another partition, and for malformed
         pieces of a field.
         """
         staged = self._partitions[partition]

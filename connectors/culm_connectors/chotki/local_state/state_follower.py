@@ -91,8 +91,8 @@ class StateFollower:
     async def run(self, topics: TopicReaders) -> None:
         """Read until cancelled.
 
-        Raises OffsetLost, after which the next opening drops the store; ConsumeFailed, StateUnreadable,
-        StoreDamaged, StoreUnusable.
+        Raises `OffsetLost`, after which the next opening drops the store; `ConsumeFailed`, `StateUnreadable`,
+        `StoreDamaged`, `StoreUnusable`.
         """
         try:
             await self._feed.run(topics)
@@ -102,7 +102,7 @@ class StateFollower:
     async def flush_now_and_then(self) -> None:
         """Flush written data regularly until cancelled. Run it as a task.
 
-        Raises StoreDamaged, also if a reader has found damage.
+        Raises `StoreDamaged`, also if a reader has found damage.
         """
         while True:
             await asyncio.sleep(self._flush_interval_s)
@@ -124,7 +124,7 @@ class StateFollower:
     async def apply(
         self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
     ) -> Sequence[RefusedRecord]:
-        """Stage records, and at the end of a batch apply the complete epoch. Raises StateUnreadable."""
+        """Stage records, and at the end of a batch apply the complete epoch. Raises `StateUnreadable`."""
         if self._is_left:
             return ()
         if self.ready.is_set() and self._is_behind(records):

@@ -63,7 +63,7 @@ class _Reached(NamedTuple):
 class ChotkiStore:
     """The store of one folder. One thread writes (`apply`, `build`, `sync`), any thread may read.
 
-    Methods that write raise StoreFull, StoreDamaged, StoreUnusable.
+    Methods that write raise `StoreFull`, `StoreDamaged`, `StoreUnusable`.
     """
 
     def __init__(
@@ -76,7 +76,10 @@ class ChotkiStore:
         check: bool,
         lock: FolderLock,
     ) -> None:
-        """Open the store as it is, for `open`. Raises StoreDamaged, StoreForeign and the errors of `open`."""
+        """Open the store as it is, for `open`.
+
+        Raises `StoreDamaged`, `StoreForeign` and the errors of `open`.
+        """
         self._file = LmdbFile(
             folder,
             layout.DATABASES,
@@ -101,7 +104,7 @@ class ChotkiStore:
     def open(cls, folder: Path, origin: Origin, *, map_size_bytes: int, max_size_bytes: int) -> ChotkiStore:
         """Open the store of a folder if it can be trusted, else a new one in its place.
 
-        Raises StoreBusy if another process has it open, StoreFull if the disk is full, StoreUnusable.
+        Raises `StoreBusy` if another process has it open, `StoreFull` if the disk is full, `StoreUnusable`.
         """
 
         def open_store(lock: FolderLock, doubt: bool) -> ChotkiStore:
@@ -172,7 +175,7 @@ class ChotkiStore:
         return stored if stored is None or not is_field else layout.unpack_field(stored)[0]
 
     def snapshot(self) -> EpochSnapshot:
-        """Return a snapshot of the store, which the caller must release soon. Raises StoreIncomplete."""
+        """Return a snapshot of the store, which the caller must release soon. Raises `StoreIncomplete`."""
         read = self._file.read_long()
         try:
             with read.use() as transaction:
@@ -204,7 +207,7 @@ class ChotkiStore:
         """Move to the epoch of a mark in one transaction.
 
         `records` are keys and values of `chotki.state`. The last record of a key counts; marks are skipped.
-        `offsets` are the offsets after the marks, at which reading continues. Raises StateUnreadable before
+        `offsets` are the offsets after the marks, at which reading continues. Raises `StateUnreadable` before
         anything is written.
         """
         writes = _writes(records)
@@ -226,7 +229,7 @@ class ChotkiStore:
         """Write records of an incomplete epoch. There are no snapshots from now on until `apply`.
 
         `marks`: by partition, the mark that is the last record read, or None if another record is.
-        Raises StateUnreadable before anything is written.
+        Raises `StateUnreadable` before anything is written.
         """
         writes = _writes(records)
         writes.append((layout.META, layout.INCOMPLETE_KEY, b""))
@@ -287,7 +290,10 @@ class ChotkiStore:
         self._block_sizes.changed(key for name, key, _ in writes if name == layout.FIELDS)
 
     def _begin(self) -> None:
-        """Fill an empty file with a new replica's store. Raises StoreDamaged if its format is another one."""
+        """Fill an empty file with a new replica's store.
+
+        Raises `StoreDamaged` if its format is another one.
+        """
         with self._file.read() as transaction:
             stored_format = transaction.get(layout.FORMAT_KEY, db=self._databases[layout.META])
         written = layout.U32.pack(layout.FORMAT)
@@ -303,7 +309,7 @@ class ChotkiStore:
             raise StoreDamaged(f"{self.folder} has format {stored_format!r}, this version reads {written!r}")
 
     def _check_origin(self, origin: Origin) -> None:
-        """Set the origin of a new store. Raises StoreForeign if it was filled from another Kafka."""
+        """Set the origin of a new store. Raises `StoreForeign` if it was filled from another Kafka."""
         with self._file.read() as transaction:
             kept = transaction.get(layout.ORIGIN_KEY, db=self._databases[layout.META])
         if kept is None and not self.state_offsets:

@@ -53,7 +53,10 @@ class UniqueWatch:
             return len(self._values.duplicates())
 
     def scan(self) -> list[DuplicateValue]:
-        """Scan the store. Returns the duplicates. Raises the errors of snapshots, except StoreIncomplete."""
+        """Scan the store. Returns the duplicates.
+
+        Raises the errors of snapshots, except `StoreIncomplete`.
+        """
         try:
             snapshot = self._store.snapshot()
         except StoreIncomplete:

@@ -61,7 +61,7 @@ class DagEdge:
     async def run(self, topics: TopicReaders) -> None:
         """Follow the topics and publish until cancelled.
 
-        Raises OffsetLost, ConsumeFailed, ProduceFailed, StoreFull, StoreDamaged.
+        Raises `OffsetLost`, `ConsumeFailed`, `ProduceFailed`, `StoreFull`, `StoreDamaged`.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._guard.failed())

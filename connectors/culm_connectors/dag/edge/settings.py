@@ -69,7 +69,7 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
         return self
 
     def address(self) -> tuple[str, int]:
-        """Return host and port of `listen`. Raises ValueError if it is malformed."""
+        """Return host and port of `listen`. Raises `ValueError` if it is malformed."""
         host, colon, port = (self.listen or "").rpartition(":")
         if not (colon and host and port.isdigit() and int(port) <= 65_535):
             raise ValueError(f"{self.listen}: write HOST:PORT")

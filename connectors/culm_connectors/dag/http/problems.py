@@ -15,13 +15,13 @@ from culm_models.dag.errors import (
     Blocked,
     BlockMissing,
     BlockTooLarge,
+    DagSpoolFull,
     EntityBytesMalformed,
     NodeMissing,
     PathUnknown,
     ShardSizeChanged,
     SpaceFull,
     SpaceNotAllowed,
-    SpoolFull,
     WaitingFull,
 )
 from culm_models.errors import CulmError
@@ -37,7 +37,7 @@ _STATUS_OF_CODE: Final[dict[str, int]] = {
     ShardSizeChanged.code: 409,
     SpaceFull.code: 507,
     SpaceNotAllowed.code: 403,
-    SpoolFull.code: 507,
+    DagSpoolFull.code: 507,
     WaitingFull.code: 503,
 }
 _RULE_BROKEN: Final = 422

@@ -49,7 +49,7 @@ class ImportedDags:
 
 
 def export_dags(folder: DagFolder, target: Path) -> Cid:
-    """Write all of it into an empty or new folder; returns the manifest's CID. Raises DagExportError."""
+    """Write all of it into an empty or new folder; returns the manifest's CID. Raises `DagExportError`."""
     if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
         raise DagExportError(f"{target} exists and is not empty", hint="export into a folder of its own")
     (target / SHARDS).mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def _sections(path: Path) -> Iterator[Section]:
 
 
 def _manifest(sections: Iterator[Section]) -> dict[str, Any]:
-    """Return the manifest, which is the first section. Raises DagExportError."""
+    """Return the manifest, which is the first section. Raises `DagExportError`."""
     value: Any = None
     if (first := next(sections, None)) is not None:
         try:

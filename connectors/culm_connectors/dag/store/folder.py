@@ -49,7 +49,7 @@ class DagFolder:
     ) -> None:
         """Open a folder; with `create`, a missing folder is created. Raises `DagFolderError`.
 
-        Incomplete writes of a killed process, and expired spools, are dropped.
+        `Incomplete` writes of a killed process, and expired spools, are dropped.
         """
         self.folder = folder
         self.settings = settings or DagFolderSettings()

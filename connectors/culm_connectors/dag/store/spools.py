@@ -18,7 +18,7 @@ from typing import Final
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.edge.fair_turns import caller_address
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import SpoolFull
+from culm_models.dag.errors import DagSpoolFull
 from culm_models.dag.exchange.ranges import Range, all_chunks, chunk_bit, chunk_count, ranges_of
 from culm_models.dag.exchange.store import NotReserved, Reserved
 from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
@@ -77,7 +77,7 @@ class Spools:
             self.drop(spool[0])
         address = caller_address()
         if peer != DEPLOYMENT_PEER and not self._make_capacity(peer, address, size, spools=1):
-            return NotReserved(AckStatus.LATER, SpoolFull.code)
+            return NotReserved(AckStatus.LATER, DagSpoolFull.code)
         # No process ever reuses a number: a file may be deleted after its row is.
         self._database.execute(
             "INSERT INTO spools (spool, peer, cid, size, space, bits, touched_at, address) "

@@ -49,7 +49,7 @@ def peer_name(peer_id: bytes) -> bytes:
 
 
 def read_usage(transaction: Any, databases: Mapping[bytes, Any], name: bytes) -> int:
-    """Return the number of bytes that an author or a peer uses. Raises IndexDamaged."""
+    """Return the number of bytes that an author or a peer uses. Raises `IndexDamaged`."""
     value = transaction.get(name, db=databases[b"usage"])
     if value is None:
         return 0
@@ -141,7 +141,7 @@ class Commit:
 
 
 @dataclass(slots=True)
-class Writer:
+class TransactionState:
     """The state of one write transaction while entries are put into it."""
 
     transaction: Any
@@ -192,7 +192,10 @@ class Writer:
         )
 
     def _held(self, key: bytes, seq_num: int) -> bytes:
-        """Return the value of an entry at or below its log's height. Raises IndexDamaged if it is missing."""
+        """Return the value of an entry at or below its log's height.
+
+        Raises `IndexDamaged` if it is missing.
+        """
         value = self._db_get(b"entries", key + layout.U64.pack(seq_num))
         if value is None:
             raise IndexDamaged(f"entry {seq_num} of log {key.hex()} is below its height and missing")

@@ -24,7 +24,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_topics.records import LOG_KEY_SIZE, log_key, split_log_key
 
 ReadFacts = Callable[[bytes], PayloadFacts]
-"""Reads the facts of a payload, by the owner of payloads; raises CulmError."""
+"""Reads the facts of a payload, by the owner of payloads; raises `CulmError`."""
 
 MAX_SETTLED = 4_096
 """Maximum number of waiting logs that one transaction settles; the others are due in the next one."""
@@ -226,7 +226,10 @@ class DocumentReader:
         return None if value is None else int(layout.U64.unpack(value)[0])
 
     def next_log_id(self, public_key: bytes) -> int:
-        """Returns the highest held log id of an author plus 1. Raises IndexConflict if that is too large."""
+        """Returns the highest held log id of an author plus 1.
+
+        Raises `IndexConflict` if that is too large.
+        """
         with (
             self._environment.read() as transaction,
             transaction.cursor(db=self._databases[b"logs"]) as cursor,

@@ -84,7 +84,7 @@ def pack_place(key: bytes, seq_num: int, revision: int) -> bytes:
 def unpack_place(value: bytes) -> Place:
     """Decode a `Place`.
 
-    Raises ValueError if the value is malformed.
+    Raises `ValueError` if the value is malformed.
     """
     if len(value) != _PLACE.size:
         raise ValueError(f"place of {len(value)} bytes")
@@ -105,7 +105,7 @@ def pack_entry(entry: bytes, operation: bytes) -> bytes:
 def unpack_entry(value: bytes) -> tuple[bytes, bytes]:
     """Decode a value into entry and operation.
 
-    Raises ValueError if the value is malformed.
+    Raises `ValueError` if the value is malformed.
     """
     if len(value) < U16.size:
         raise ValueError("entry value is shorter than its length field")
@@ -131,7 +131,7 @@ def pack_row(row: LogRow) -> bytes:
 def unpack_row(value: bytes) -> LogRow:
     """Decode a `LogRow`.
 
-    Raises ValueError if the value is malformed.
+    Raises `ValueError` if the value is malformed.
     """
     if len(value) != _ROW.size:
         raise ValueError(f"log row of {len(value)} bytes")
@@ -172,7 +172,7 @@ Range = tuple[bytes, int, int, int]
 def checked_entry(
     transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes
 ) -> tuple[bytes, tuple[bytes, bytes]]:
-    """Returns the hash of a stored entry, and entry and operation; takes some 3 µs. Raises IndexDamaged."""
+    """Returns the hash of a stored entry, and entry and operation; takes some 3 µs. Raises `IndexDamaged`."""
     try:
         entry, operation = unpack_entry(value)
     except ValueError as error:
@@ -185,7 +185,10 @@ def checked_entry(
 
 
 def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes) -> LogRow:
-    """Decode a log's row. Raises IndexDamaged if it is malformed or its newest entry is not in its place."""
+    """Decode a log's row.
+
+    Raises `IndexDamaged` if it is malformed or its newest entry is not in its place.
+    """
     try:
         row = unpack_row(value)
     except ValueError as error:
@@ -207,7 +210,7 @@ class RowCache:
         self._rows: dict[bytes, LogRow | None] = {}
 
     def get(self, key: bytes) -> LogRow | None:
-        """Returns the row of a log, None if the log is unknown. Raises IndexDamaged."""
+        """Returns the row of a log, None if the log is unknown. Raises `IndexDamaged`."""
         if key in self._rows:
             return self._rows[key]
         databases = self._environment.databases
@@ -222,7 +225,7 @@ class RowCache:
     def kinds(self, keys: Sequence[bytes]) -> list[tuple[int, bool] | None]:
         """Returns (schema number, whether the first entry creates the document) of each log; None if unknown.
 
-        Takes some 3 µs each; the rows are not cached. Raises IndexDamaged.
+        Takes some 3 µs each; the rows are not cached. Raises `IndexDamaged`.
         """
         databases = self._environment.databases
         found: list[tuple[int, bool] | None] = []

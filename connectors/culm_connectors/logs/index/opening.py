@@ -34,7 +34,7 @@ def open_index(
 ) -> LmdbLogStore:
     """Open the index of this folder if it can be trusted, else an empty index in its place.
 
-    Raises IndexBusy if another process uses it, IndexFull if the disk is full, IndexUnusable.
+    Raises `IndexBusy` if another process uses it, `IndexFull` if the disk is full, `IndexUnusable`.
     """
 
     def open_store(lock: FolderLock, doubt: bool) -> LmdbLogStore:
@@ -70,7 +70,7 @@ def _check_records(store: LmdbLogStore) -> None:
 
 
 def check_origin(store: LmdbLogStore, origin: Origin) -> None:
-    """Raise IndexForeign if an index was filled from another Kafka. An empty index adopts this origin.
+    """Raise `IndexForeign` if an index was filled from another Kafka. An empty index adopts this origin.
 
     Topics that only the index names, as earlier versions did, are ignored: its offsets do not belong to them.
     """

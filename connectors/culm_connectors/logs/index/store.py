@@ -22,7 +22,7 @@ from culm_connectors.logs.index.audit import contradictory_logs, forget_logs
 from culm_connectors.logs.index.commit import (
     Commit,
     Offsets,
-    Writer,
+    TransactionState,
     author_name,
     peer_name,
     read_usage,
@@ -160,7 +160,7 @@ class LmdbLogStore:
     def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
         """Returns a snapshot of `log_heights`, with fingerprints of its ranges under this lift and salt.
 
-        The first call for a schema reads all of its logs from the file. Raises IndexDamaged.
+        The first call for a schema reads all of its logs from the file. Raises `IndexDamaged`.
         """
         return self.ranges.snapshot(schema_ids, lift, salt)
 
@@ -200,7 +200,7 @@ class LmdbLogStore:
     def append(self, checked: Sequence[SoundEntry]) -> None:
         """Extend logs; entries that are already held are skipped.
 
-        Raises IndexConflict or IndexGap after the other entries were stored.
+        Raises `IndexConflict` or `IndexGap` after the other entries were stored.
         """
         done = self.commit(checked, {})
         self.adopt(done)
@@ -229,7 +229,7 @@ class LmdbLogStore:
         `brought_by`: the peer that sent each of the entries; empty if they come from Kafka.
         """
         done = self._environment.write(
-            lambda transaction: Writer(
+            lambda transaction: TransactionState(
                 transaction, self._databases, self._written_schemas, self._read_facts
             ).run(checked, offsets, truth=truth, brought_by=brought_by)
         )
@@ -260,7 +260,7 @@ class LmdbLogStore:
     def read_heights(self, schema_id: str) -> tuple[Rows, U64s]:
         """Read the sorted keys (n, 40) and heights of a schema's logs from the file; any thread.
 
-        Raises IndexDamaged.
+        Raises `IndexDamaged`.
         """
         number = self._schema_numbers.get(schema_id)
         if number is None:
@@ -277,7 +277,7 @@ class LmdbLogStore:
     ) -> list[Pair]:
         """Read part of a log: at least one entry (if held) and at most about `max_bytes`; any thread.
 
-        Raises IndexDamaged if an entry is not the one that was stored.
+        Raises `IndexDamaged` if an entry is not the one that was stored.
         """
         log = log_key(public_key, log_id)
         last = log + layout.U64.pack(last_seq_num)

@@ -45,7 +45,7 @@ class SyncRanges:
         self._snapshots = Snapshots()
 
     def index(self, schema_id: str) -> RangeIndex:
-        """Returns the index of a schema, read from the file on first use. Raises IndexDamaged."""
+        """Returns the index of a schema, read from the file on first use. Raises `IndexDamaged`."""
         ready = self._ready.get(schema_id)
         if ready is None:
             with self._loading:
@@ -53,7 +53,10 @@ class SyncRanges:
         return ready
 
     def load(self, schema_ids: Iterable[str]) -> None:
-        """Read these schemas' logs if not yet in memory; about a second per million. Raises IndexDamaged."""
+        """Read these schemas' logs if not yet in memory; about a second per million.
+
+        Raises `IndexDamaged`.
+        """
         for schema_id in schema_ids:
             self.index(schema_id)
 
@@ -66,14 +69,14 @@ class SyncRanges:
     def raise_heights(self, schema_id: str, packed: bytes) -> None:
         """Raise logs to these heights (items of 48 bytes, any order) until `reload`, even if not held.
 
-        Raises IndexDamaged, and ValueError if the bytes are not items.
+        Raises `IndexDamaged`, and `ValueError` if the bytes are not items.
         """
         keys, log_ids, heights = split_items(packed)
         self.index(schema_id).load(join_keys(keys.tobytes(), log_ids), heights)
         self._changed.add(schema_id)
 
     def reload(self, schema_ids: Iterable[str]) -> None:
-        """Show only held entries again: reload those schemas that are in use. Raises IndexDamaged."""
+        """Show only held entries again: reload those schemas that are in use. Raises `IndexDamaged`."""
         for schema_id in schema_ids:
             with self._loading:
                 if schema_id in self._ready:
@@ -89,11 +92,11 @@ class SyncRanges:
         return index
 
     def snapshot(self, schema_ids: Iterable[str], lift: Lift, salt: bytes) -> RangeSnapshot:
-        """Returns a snapshot of the logs of these schemas. Raises IndexDamaged."""
+        """Returns a snapshot of the logs of these schemas. Raises `IndexDamaged`."""
         return self._snapshots.of([self.index(name) for name in sorted(set(schema_ids))], lift, salt)
 
     def blocks(self, schema_id: str, block_bits: int, lift: Lift = DEFAULT) -> BlockSums:
-        """Returns logs, entries and fingerprint lanes of every block of a schema. Raises IndexDamaged."""
+        """Returns logs, entries and fingerprint lanes of every block of a schema. Raises `IndexDamaged`."""
         return block_sums(self.snapshot([schema_id], lift, b""), block_bits)
 
     def adopt(self, commit: Commit, schema_of: Callable[[int], str]) -> None:
@@ -130,7 +133,7 @@ class SyncRanges:
 
 
 def read_heights(environment: LmdbFile, database: object, schema_number: int) -> tuple[Rows, U64s]:
-    """Read the sorted keys and heights of all logs of a schema. Raises IndexDamaged."""
+    """Read the sorted keys and heights of all logs of a schema. Raises `IndexDamaged`."""
     prefix = layout.U32.pack(schema_number)
     keys: list[Rows] = [no_keys()]
     heights: list[U64s] = [numbers([])]

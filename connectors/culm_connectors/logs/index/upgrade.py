@@ -36,7 +36,7 @@ _BEHIND_ALL = b"\xff" * 49
 def ensure_format(environment: LmdbFile, read_facts: ReadFacts) -> None:
     """Write the format to an empty index; upgrade an index of an earlier format.
 
-    Raises IndexDamaged if the format is unknown or a record is malformed.
+    Raises `IndexDamaged` if the format is unknown or a record is malformed.
     """
     written = layout.U32.pack(layout.FORMAT)
     meta = environment.databases[b"meta"]

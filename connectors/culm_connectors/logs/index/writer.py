@@ -50,7 +50,7 @@ class IndexWriter:
         `brought_by`: the peer that sent each of the entries; empty if they come from Kafka.
 
         Waits for space if the disk is full; later writes wait behind it. Raises
-        IndexDamaged, IndexUnusable, and IndexFull if writes are not tried again.
+        `IndexDamaged`, `IndexUnusable`, and `IndexFull` if writes are not tried again.
         """
         taken = tuple(entries)
         writing = self._writing.submit(
@@ -63,7 +63,7 @@ class IndexWriter:
     async def forget(self, keys: Iterable[bytes], then: Callable[[], None] = lambda: None) -> None:
         """Remove logs (40-byte keys) from the index, to be read again; `then` runs before readers notice.
 
-        Raises IndexDamaged.
+        Raises `IndexDamaged`.
         """
         taken = tuple(keys)
         writing = self._writing.submit(lambda: self.store.forget(taken))
@@ -91,7 +91,7 @@ class IndexWriter:
     async def flush_now_and_then(self) -> None:
         """Flush commits at intervals, until cancelled.
 
-        Raises IndexDamaged, also if a reader encountered damage that so far failed only its own call.
+        Raises `IndexDamaged`, also if a reader encountered damage that so far failed only its own call.
         """
         while True:
             await asyncio.sleep(self._flush_interval_s)

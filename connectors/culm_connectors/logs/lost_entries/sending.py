@@ -25,7 +25,7 @@ async def produce_again(
     """Produce the entries of these parts that the index holds, under `peer_id`, the id of this edge.
 
     `produced` receives the entry count of each piece that Kafka acknowledged. Unwanted parts are skipped.
-    Raises ProduceFailed, IndexDamaged.
+    Raises `ProduceFailed`, `IndexDamaged`.
     """
     for part in parts:
         log = part.log

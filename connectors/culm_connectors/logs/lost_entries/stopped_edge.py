@@ -47,8 +47,8 @@ async def repair_from(
 ) -> Repair:
     """Find the entries that `logs` has lost. Unless `dry_run`, produce those that this index holds again.
 
-    `authors` limits this to logs of these public keys, if not empty. Raises IndexMissing, IndexBusy,
-    IndexDamaged, IndexForeign, KeyFileError, KafkaFailure, ConsumeFailed, ProduceFailed.
+    `authors` limits this to logs of these public keys, if not empty. Raises `IndexMissing`, `IndexBusy`,
+    `IndexDamaged`, `IndexForeign`, `KeyFileError`, `KafkaFailure`, `ConsumeFailed`, `ProduceFailed`.
     """
     folder = directory / index_folder
     if not (folder / DATA_FILE).exists():

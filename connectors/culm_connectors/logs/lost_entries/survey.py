@@ -109,7 +109,7 @@ async def find_lost(
     `read` is the position of the job `logs` on `entries`, as far as it is known. `only` selects logs.
     `others` adds logs that the index does not hold, whose entries cannot be produced. Takes 56 bytes of
     memory for each log, and some 200 for each log ahead of `logs`; with `others`, also for each log that the
-    index does not hold. Raises OffsetLost, ConsumeFailed, IndexDamaged.
+    index does not hold. Raises `OffsetLost`, `ConsumeFailed`, `IndexDamaged`.
     """
     held = await asyncio.to_thread(_held, index, only)
     seen, strange = await _heights_on_logs(held, topics, others=others, progress=progress)

@@ -57,7 +57,7 @@ class _Unconfirmed:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicState:
+class EntriesState:
     """Start and end offsets of `entries`, and the positions of the job `logs` there, as far as known."""
 
     starts: Mapping[Partition, int]
@@ -68,7 +68,7 @@ class TopicState:
 class LostEntriesWatch:
     """Produces lost entries of one index again. Subscribes to its hub and belongs to one event loop.
 
-    `ask` blocks, and raises KafkaFailure.
+    `ask` blocks, and raises `KafkaFailure`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LostEntriesWatch:
         index: IndexWriter,
         publisher: LogPublisher,
         topics: TopicReaders,
-        ask: Callable[[], TopicState],
+        ask: Callable[[], EntriesState],
         peer_id: bytes,
         settings: RepairSettings,
         *,
@@ -98,7 +98,7 @@ class LostEntriesWatch:
         """Time since when the standing logs are unknown: the start, or when there were too many."""
         self._ends: deque[tuple[float, Mapping[Partition, int]]] = deque()
         """Past end offsets of `entries` with their times; the first are no older than `after_s`."""
-        self._last: TopicState | None = None
+        self._last: EntriesState | None = None
         """State of the topics when they were last read."""
 
     @property
@@ -147,7 +147,7 @@ class LostEntriesWatch:
         ]
 
     async def run(self) -> None:
-        """Call `tick` at intervals until cancelled. Raises IndexDamaged."""
+        """Call `tick` at intervals until cancelled. Raises `IndexDamaged`."""
         if not self._settings.enabled:
             return
         tick_s = min(self._settings.after_s / _TICKS, _LONGEST_TICK_S)
@@ -176,7 +176,7 @@ class LostEntriesWatch:
         await asyncio.sleep(random.uniform(0, min(after_s / _TICKS, _LONGEST_TICK_S)))
         await self._look(None if everything else due)
 
-    def _is_suspicious(self, state: TopicState) -> bool:
+    def _is_suspicious(self, state: EntriesState) -> bool:
         """Whether entries of a standing log may be lost, not only late."""
         _, ends = self._ends[0]
         if state.read and all(state.read.get(place, 0) >= end for place, end in ends.items()):
@@ -238,8 +238,8 @@ class LostEntriesWatch:
         )
 
 
-def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> TopicState:
-    """Ask Kafka for the state of `entries`; blocking. Raises KafkaFailure."""
+def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> EntriesState:
+    """Ask Kafka for the state of `entries`; blocking. Raises `KafkaFailure`."""
     topic = topics.topic("entries")
     numbers = range(partitions)
     try:
@@ -263,4 +263,4 @@ def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> Top
         ends = offsets(OffsetSpec.latest())  # type: ignore[no-untyped-call]
     except (KafkaException, TimeoutError) as error:
         raise KafkaFailure(f"asking where {topic} ends: {error}") from error
-    return TopicState(starts, ends, read)
+    return EntriesState(starts, ends, read)

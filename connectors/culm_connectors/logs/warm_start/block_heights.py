@@ -64,7 +64,7 @@ def covers(positions: Positions, version: Positions) -> bool:
 def read_block_heights(kafka: KafkaSettings, schema_ids: Collection[str]) -> dict[str, SchemaHeights]:
     """Read the heights of these schemas from `blocks`; empty if it is missing, empty or not readable.
 
-    Without them a connector works too, but its start takes longer. Blocking. Raises KafkaFailure.
+    Without them a connector works too, but its start takes longer. Blocking. Raises `KafkaFailure`.
     """
     if not schema_ids:
         return {}
@@ -93,13 +93,13 @@ def read_block_heights(kafka: KafkaSettings, schema_ids: Collection[str]) -> dic
     return heights
 
 
-def by_schema(found: Blocks) -> dict[str, SchemaHeights]:
+def by_schema(readable_blocks: Blocks) -> dict[str, SchemaHeights]:
     """Group blocks by schema, with the heights of each schema in one table."""
     by_schema: dict[str, list[Block]] = {}
-    for block in found:
+    for block in readable_blocks:
         by_schema.setdefault(block.schema_id, []).append(block)
     torn: dict[str, set[int]] = {}
-    for name, number in found.torn:
+    for name, number in readable_blocks.torn:
         torn.setdefault(name.decode(errors="replace"), set()).add(number)
     return {
         schema_id: _schema(schema_id, blocks, frozenset(torn.get(schema_id, ())))

@@ -1,8 +1,9 @@
-"""Claims: entries that `logs` holds according to `blocks`, before they are in the index.
+"""HeightClaims: entries that `logs` holds according to `blocks`, before they are in the index.
 
 A connector that starts shows remotes these heights as its own, since entries on `logs` need not be sent
 again. Claimed entries that a remote is missing are sent as they reach the index. Entries that a remote
-sends beyond the claims wait until the log has grown that far. Claims end when the index has read all of them.
+sends beyond the claims wait until the log has grown that far. Claims end when the index has read all of
+them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Listener = Callable[[Collection[LogKey] | None], None]
 """Receives the logs that have grown, or None if any log may have changed."""
 
 
-class Claims:
+class HeightClaims:
     """Heights claimed beyond the held entries of the index, by schema. Belongs to one event loop."""
 
     def __init__(self, held: Callable[[bytes, int], int]) -> None:
@@ -147,7 +148,7 @@ class ClaimingStore:
     from the index alone, since only held entries can be checked or sent.
     """
 
-    def __init__(self, index: LmdbLogStore, claims: Claims) -> None:
+    def __init__(self, index: LmdbLogStore, claims: HeightClaims) -> None:
         self._index = index
         self._claims = claims
         # Called for every entry, so without a wrapper.
@@ -201,7 +202,7 @@ def _highest(sorted_heights: Iterable[LogHeight]) -> Iterator[LogHeight]:
 def table_of(store: LmdbLogStore, schema_id: str) -> HeightTable:
     """Returns the heights that an index holds of a schema, without claims; any thread.
 
-    Raises IndexDamaged.
+    Raises `IndexDamaged`.
     """
     keys, heights = store.read_heights(schema_id)
     return HeightTable(order(keys), heights)

@@ -52,8 +52,8 @@ async def check_index(
 
     `schema_ids` returns the schemas for which the index is complete; `read_facts` reads payloads for their
     owner.
-    Raises IndexMissing, IndexBusy, IndexDamaged, IndexForeign, KafkaFailure, OffsetLost,
-    ConsumeFailed.
+    Raises `IndexMissing`, `IndexBusy`, `IndexDamaged`, `IndexForeign`, `KafkaFailure`, `OffsetLost`,
+    `ConsumeFailed`.
     """
     if not (folder / DATA_FILE).exists():
         raise IndexMissing(f"there is no index in {folder}", hint="a connector makes one when it starts")

@@ -45,7 +45,7 @@ async def repair(
 
     `forgotten` is called right after the removal, before readers notice.
 
-    Raises OffsetLost, ConsumeFailed, IndexDamaged.
+    Raises `OffsetLost`, `ConsumeFailed`, `IndexDamaged`.
     """
     wanted = frozenset(logs)
     stored = 0
@@ -137,7 +137,7 @@ class LogGaps:
                 self._work.set()
 
     async def mend(self) -> None:
-        """Read logs with gaps again, until cancelled. Raises OffsetLost, IndexDamaged."""
+        """Read logs with gaps again, until cancelled. Raises `OffsetLost`, `IndexDamaged`."""
         last_s = _NEVER
         while True:
             await self._work.wait()

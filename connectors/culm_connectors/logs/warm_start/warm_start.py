@@ -15,7 +15,7 @@ from culm_connectors.kafka import Progress, TopicReader
 from culm_connectors.logs.check_pool import EntryChecker
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeights, read_block_heights
-from culm_connectors.logs.warm_start.claims import Claims, table_of
+from culm_connectors.logs.warm_start.claims import HeightClaims, table_of
 from culm_connectors.logs.warm_start.heights import HeightTable
 from culm_connectors.logs.warm_start.repair import repair
 from culm_connectors.logs.warm_start.verification import BlockDifference, Verification, verify
@@ -29,7 +29,7 @@ _SHOWN_BLOCKS = 20
 
 
 class WarmStart:
-    """Claims from `blocks` and their verification. `from_start` opens `logs` at its start."""
+    """HeightClaims from `blocks` and their verification. `from_start` opens `logs` at its start."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class WarmStart:
         from_start: Callable[[], TopicReader],
         progress: Progress | None = None,
     ) -> None:
-        self.claims = Claims(index.store.height)
+        self.claims = HeightClaims(index.store.height)
         self.verified_blocks = 0
         self.damaged_logs = 0
         self.repaired_entries = 0
@@ -82,7 +82,7 @@ class WarmStart:
     async def settle(self, positions: Mapping[Partition, int]) -> None:
         """Verify and repair the schemas that have been read completely, and drop their claims.
 
-        Raises OffsetLost, ConsumeFailed, IndexDamaged.
+        Raises `OffsetLost`, `ConsumeFailed`, `IndexDamaged`.
         """
         if not self.claims.anything:
             return
@@ -153,13 +153,14 @@ def log_differences(result: Verification) -> None:
         logger.warning("index: %d further blocks differ", len(damaged) - _SHOWN_BLOCKS)
 
 
-def describe(one: BlockDifference) -> str:
+def describe(difference: BlockDifference) -> str:
     """Describe a difference in words."""
     counts = (
-        ("missing", one.missing),
-        ("behind", one.behind),
-        ("ahead", one.ahead),
-        ("contradictory", one.other),
+        ("missing", difference.missing),
+        ("behind", difference.behind),
+        ("ahead", difference.ahead),
+        ("contradictory", difference.other),
     )
-    said = ", ".join(f"{count} {name}" for name, count in counts if count)
-    return f"block {one.block} of {one.schema_id} ({one.block_bits} bits): {said} of {one.logs} logs"
+    counted = ", ".join(f"{count} {name}" for name, count in counts if count)
+    block = f"block {difference.block} of {difference.schema_id} ({difference.block_bits} bits)"
+    return f"{block}: {counted} of {difference.logs} logs"

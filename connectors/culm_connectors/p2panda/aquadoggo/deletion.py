@@ -15,7 +15,7 @@ from culm_connectors.p2panda.aquadoggo.operation_order import (
     Documents,
     Plan,
     ReadSteps,
-    Verdict,
+    ReferenceState,
     cut,
     predecessor,
 )
@@ -56,7 +56,7 @@ async def _ends(
                     return None
                 for operation_id in step.previous:
                     found = predecessor(plan, documents, parts[key], operation_id)
-                    if found is Verdict.NEVER:
+                    if found is ReferenceState.NEVER:
                         return None
                     if isinstance(found, Place) and found.seq_num > ends[found.log]:
                         wanted[found.log] = max(found.seq_num, wanted.get(found.log, 0))

@@ -99,23 +99,25 @@ class _Log:
     steps: deque[Step] = field(default_factory=deque)
 
 
-class Verdict(Enum):
+class ReferenceState(Enum):
     """State of an operation that another refers to: the node has it, or does not get it in this session."""
 
     HELD = auto()
     NEVER = auto()
 
 
-def predecessor(plan: Plan, documents: Documents, part: EntryRange, operation_id: bytes) -> Verdict | Place:
-    """Return the place of an operation that `part` refers to, if the plan sends it, else a verdict."""
+def predecessor(
+    plan: Plan, documents: Documents, part: EntryRange, operation_id: bytes
+) -> ReferenceState | Place:
+    """Return the place of an operation that `part` refers to, if the plan sends it, else its state."""
     place = documents.place_of(operation_id)
     if place is None or place.log in plan.unsettled:
-        return Verdict.NEVER
+        return ReferenceState.NEVER
     end = plan.ends.get(place.log)
     if end is not None:
-        return place if place.seq_num <= end else Verdict.NEVER
+        return place if place.seq_num <= end else ReferenceState.NEVER
     if place.revision > plan.revision:
-        return Verdict.NEVER
+        return ReferenceState.NEVER
     info, own = (documents.log_info(*log) for log in (place.log, (part.public_key, part.log_id)))
     is_ours = (
         info is not None
@@ -123,7 +125,7 @@ def predecessor(plan: Plan, documents: Documents, part: EntryRange, operation_id
         and info.document_id == plan.document_id
         and info.schema_id == own.schema_id
     )
-    return Verdict.HELD if is_ours else Verdict.NEVER
+    return ReferenceState.HELD if is_ours else ReferenceState.NEVER
 
 
 class OperationOrder:
@@ -189,11 +191,11 @@ class OperationOrder:
         last = min(log.end, log.next + self._plan.ahead - 1)
         log.steps.extend((await self._read([cut(log.part, log.next, last)])).get(key, ()))
 
-    def _behind(self, log: _Log, step: Step) -> Place | Verdict | None:
+    def _behind(self, log: _Log, step: Step) -> Place | ReferenceState | None:
         """Return what an operation waits for: None if nothing, NEVER if it is not sent in this session."""
         for operation_id in step.previous:
             found = predecessor(self._plan, self._documents, log.part, operation_id)
-            if found is Verdict.NEVER:
+            if found is ReferenceState.NEVER:
                 return found
             if isinstance(found, Place) and found.seq_num >= self._logs[found.log].next:
                 return found

@@ -28,7 +28,7 @@ def own_announcements(settings: DriverSettings) -> TokenBucket:
 class Budget:
     """The buckets of one key; `address` is what its address shares with other keys."""
 
-    address: Offences
+    address: Penalties
 
     def __init__(self, settings: DriverSettings, now_s: float) -> None:
         def bucket(rate: float, burst: float) -> TokenBucket:
@@ -43,7 +43,7 @@ class Budget:
         self.ranges = bucket(settings.ranges_per_second, settings.burst_ranges)
         self.verifications = bucket(settings.verifications_per_second, settings.burst_verifications)
         self.items = bucket(settings.items_per_second, settings.burst_items)
-        self.offences = Offences(settings.rejects_per_minute, settings.rejects_pause_s, now_s)
+        self.penalties = Penalties(settings.rejects_per_minute, settings.rejects_pause_s, now_s)
         self.connections = OpenConnections()
         self.is_trusted = False
         """Whether the key has sent at least one sound entry."""
@@ -51,14 +51,14 @@ class Budget:
     def refuse(self, count: float, now_s: float) -> bool:
         """Count refusals of this key's data; returns False if they are too many."""
         of_address = self.address.note(count, now_s)
-        return self.offences.note(count, now_s) and (of_address or self.is_trusted)
+        return self.penalties.note(count, now_s) and (of_address or self.is_trusted)
 
     def is_barred(self, now_s: float) -> bool:
         """Whether the key is not served at present."""
-        return self.offences.is_barred(now_s) or (not self.is_trusted and self.address.is_barred(now_s))
+        return self.penalties.is_barred(now_s) or (not self.is_trusted and self.address.is_barred(now_s))
 
 
-class Offences:
+class Penalties:
     """Refusals of one key or address: above a rate it is barred for a time."""
 
     def __init__(self, per_minute: float, pause_s: float, now_s: float) -> None:
@@ -83,14 +83,14 @@ class Budgets:
     """The budgets of all keys and addresses that are connected, and of the last `MAX_KEPT` others."""
 
     def __init__(self, settings: DriverSettings) -> None:
-        def address(now_s: float) -> Offences:
+        def address(now_s: float) -> Penalties:
             per_minute = settings.rejects_per_minute * settings.max_keys_per_address
-            return Offences(per_minute, settings.rejects_pause_s, now_s)
+            return Penalties(per_minute, settings.rejects_pause_s, now_s)
 
         self._keys = RememberedBudgets[bytes, Budget](
             lambda now_s: Budget(settings, now_s), remembered=MAX_KEPT
         )
-        self._addresses = RememberedBudgets[str, Offences](address, remembered=MAX_KEPT)
+        self._addresses = RememberedBudgets[str, Penalties](address, remembered=MAX_KEPT)
 
     def begin(self, remote: bytes, host: str, now_s: float) -> Budget:
         """Return the budget of a key that has come from this host, until `end`."""

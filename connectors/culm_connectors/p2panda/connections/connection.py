@@ -22,7 +22,7 @@ from culm_connectors.logs.check_pool import Checked
 from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.connections.link import PeerLink, Work
 from culm_connectors.p2panda.connections.shared import Shared
-from culm_connectors.p2panda.connections.writer import Deliveries, Writer
+from culm_connectors.p2panda.connections.writer import Deliveries, StreamWriter
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
@@ -54,7 +54,7 @@ async def exchange(link: PeerLink, shared: Shared) -> LinkEnded:
     try:
         async with asyncio.TaskGroup() as group:
             link.outgoing = await link.connection.open_stream()
-            writer = Writer(link, link.outgoing, shared)
+            writer = StreamWriter(link, link.outgoing, shared)
             beside = [
                 group.create_task(_until_closed(writer.run)()),
                 group.create_task(_acknowledge(link, writer.deliveries, link.outgoing, shared)),

@@ -12,7 +12,7 @@ from culm_connectors.edge.intake import MemoryOutbox
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Arrival
 from culm_connectors.logs.index.layout import Pair, Range
-from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.logs.warm_start.claims import HeightClaims
 from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.peer_events import DriverMetrics
@@ -75,7 +75,7 @@ class Shared:
     turns: CatchUpLimiter
     staged: MemoryOutbox[Arrival]
     reader: EntryReader
-    claims: Claims
+    claims: HeightClaims
     observer: Observer
     pool: CheckPool[OperationFacts]
     settings: DriverSettings

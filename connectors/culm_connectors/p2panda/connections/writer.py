@@ -58,7 +58,7 @@ class Deliveries:
         return self.offset, taken
 
 
-class Writer:
+class StreamWriter:
     """Writes one stream; `run` is its whole life."""
 
     def __init__(self, link: PeerLink, stream: SendStream, shared: Shared) -> None:
@@ -76,7 +76,7 @@ class Writer:
         self._all_ready = False
 
     async def run(self) -> None:
-        """Write for ever what waits for the remote. Raises TransportError."""
+        """Write for ever what waits for the remote. Raises `TransportError`."""
         link, shared = self._link, self._shared
         shared.claims.listeners.add(self._arrived)
         try:

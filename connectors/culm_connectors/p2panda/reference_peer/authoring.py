@@ -67,7 +67,7 @@ class Author:
     def sign(self, drafts: Iterable[Draft]) -> list[CheckedOperation]:
         """Signed and staged entries for these operations, in order; all of them or none.
 
-        Raises AuthoringError, what encoding a wrong operation raises, and what `Ingest` refuses one with.
+        Raises `AuthoringError`, what encoding a wrong operation raises, and what `Ingest` refuses one with.
         """
         signed: list[CheckedOperation] = []
         try:
@@ -137,7 +137,7 @@ class Author:
         return decode_operation(operation)
 
     def _check_document(self, previous: Sequence[bytes], document_id: bytes | None, schema: str) -> None:
-        """Raise AuthoringError if what the operation follows is known to be of another document or schema."""
+        """Raise `AuthoringError` if a previous operation is known to be of another document or schema."""
         for operation_id in previous:
             if self.ingest.document_of(operation_id) not in (None, document_id):
                 raise AuthoringError(f"{operation_id.hex()} is an operation of another document")

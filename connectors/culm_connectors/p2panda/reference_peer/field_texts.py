@@ -24,7 +24,7 @@ def parse_fields(pairs: Sequence[str], files: Sequence[str] = ()) -> dict[str, V
     Without a type a value is a `str`, and what a file holds is `bytes`. `bytes` are in hex, as a `relation`
     is, an operation id; `relation_list` and `pinned_relation` are such ids, joined by commas;
     `pinned_relation_list` is such lists, joined by semicolons. An empty text is an empty list.
-    Raises AuthoringError.
+    Raises `AuthoringError`.
     """
     fields: dict[str, Value] = {}
     for pair in pairs:
@@ -65,7 +65,7 @@ def _add(fields: dict[str, Value], name: str, value: Value) -> None:
 
 
 def _read(path: Path) -> bytes:
-    """Raises AuthoringError."""
+    """Raises `AuthoringError`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_OPERATION_BYTES + 1)

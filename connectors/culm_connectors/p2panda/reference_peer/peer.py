@@ -54,7 +54,7 @@ StoredListener = Callable[[Sequence[SoundEntry]], None]
 
 
 def peer_key(folder: Path) -> KeyPair:
-    """The key of a peer's folder. Raises KeyFileError."""
+    """The key of a peer's folder. Raises `KeyFileError`."""
     return load_key(folder, hint="make a key with `culm p2panda peer init`")
 
 
@@ -158,7 +158,7 @@ class ReferencePeer:
     ) -> list[CheckedOperation]:
         """Sign operations, store them, and send them to live sessions; `author` is this peer by default.
 
-        Raises AuthoringError, what encoding a wrong operation raises, and what other peers would refuse an
+        Raises `AuthoringError`, what encoding a wrong operation raises, and what other peers would refuse an
         entry with: nothing is signed then.
         """
         signed = Author(author or self.key_pair, self.store, self.driver.peer.ingest).sign(drafts)
@@ -221,7 +221,7 @@ class ReferencePeer:
 
         `quiet_s`: how long the remote has to begin serving schemas of ours that it does not serve.
 
-        Raises ConnectError when there is none to talk to, SyncFailed when the connection ends before the
+        Raises `ConnectError` when there is none to talk to, `SyncFailed` when the connection ends before the
         remote has taken everything, or when sessions fail again and again.
         """
         started_s = time.monotonic()
@@ -270,7 +270,7 @@ class ReferencePeer:
     async def wait_until_holding(self, heights: Mapping[LogKey, int], timeout_s: float) -> None:
         """Wait until every log is held up to this height.
 
-        Raises TimeoutError.
+        Raises `TimeoutError`.
         """
         async with asyncio.timeout(timeout_s):
             while not self.holds(heights):

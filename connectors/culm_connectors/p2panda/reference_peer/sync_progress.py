@@ -163,7 +163,7 @@ class SyncWatch:
     async def finished(self) -> None:
         """Return when all common schemas are caught up, and the remote has had time to name more of ours.
 
-        Raises SyncFailed when sessions fail again and again and nothing comes of any.
+        Raises `SyncFailed` when sessions fail again and again and nothing comes of any.
         """
         while True:
             own = self._peer.announced

@@ -124,7 +124,7 @@ class Channels:
                 self.metrics.channels = len(self.open_channels)
 
     def decode(self, profile: Profile, data: bytes) -> Message:
-        """Decode a message of a profile. Raises SdsError."""
+        """Decode a message of a profile. Raises `SdsError`."""
         return self._decoders[profile].decode(data)
 
     def bring(

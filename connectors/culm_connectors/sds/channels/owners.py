@@ -27,7 +27,7 @@ class ChannelOwners:
     def take(self, key: bytes, value: bytes) -> tuple[str, str]:
         """Store an encoded row; returns its channel id and participant id ("" for the channel's own row).
 
-        Raises RecordError: if the key or the row is malformed.
+        Raises `RecordError`: if the key or the row is malformed.
         """
         channel_id, participant_id = split_owner_key(key)
         self.put(channel_id, participant_id, SdsOwnerRecord.decode(value))

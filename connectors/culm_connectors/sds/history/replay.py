@@ -62,7 +62,7 @@ class PastReaders:
     async def lend(self, topic: str) -> AsyncGenerator[TopicPartitions, None]:
         """A client for the catalogue topic `topic`, which reads nothing yet; one that failed is not kept.
 
-        Raises TopicMissing and KafkaFailure.
+        Raises `TopicMissing` and `KafkaFailure`.
         """
         idle = self._idle.setdefault(topic, {})
         reader = self._take(idle)

@@ -51,7 +51,7 @@ class Call:
         self.joined = False
         """Whether a join has succeeded: then the next pause between calls is short."""
         self.frames = self._read()
-        """Frames from the edge. Raises TransportError, FrameError."""
+        """Frames from the edge. Raises `TransportError`, `FrameError`."""
 
     def say(self, frame: Frame) -> bool:
         """Queue a frame for writing; returns False if too much waits already."""
@@ -64,7 +64,7 @@ class Call:
         return True
 
     async def write(self) -> None:
-        """Write queued frames until cancelled. Raises TransportError."""
+        """Write queued frames until cancelled. Raises `TransportError`."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -85,7 +85,7 @@ class Call:
                 yield frame
 
     async def flush(self) -> None:
-        """Wait until the edge's transport has acknowledged all frames. Raises TransportError."""
+        """Wait until the edge's transport has acknowledged all frames. Raises `TransportError`."""
         while self._outbox_bytes:
             self._written.clear()
             await self._written.wait()
@@ -96,7 +96,7 @@ class Call:
 async def calling(
     address: Address, identity: Identity, expected_peer_id: bytes | None, settings: TransportSettings
 ) -> AsyncIterator[Call]:
-    """Connect to an edge and wait for its greeting. Raises ConnectError, SdsEdgeError."""
+    """Connect to an edge and wait for its greeting. Raises `ConnectError`, `SdsEdgeError`."""
     connection = await connect(address, identity, expected_peer_id, settings, alpn=ALPN)
     try:
         receive = await connection.accept_stream()
@@ -131,7 +131,7 @@ async def keep_calling(
 ) -> None:
     """Call, `talk` until the connection ends, and call again after a pause that grows.
 
-    `failed` is given why a call did not come about, or how it ended. Raises JoinRefusedError.
+    `failed` is given why a call did not come about, or how it ended. Raises `JoinRefusedError`.
     """
 
     async def attempt() -> bool:

@@ -131,8 +131,8 @@ class SdsClient:
         """Send a message; returns its id once the edge has it durably. It may wait for a connection.
 
         `token`: 16 bytes of the caller's, so that a repetition by another process is the same message.
-        Raises CommandRefusedError; SdsEdgeError where too much waits, or for an ephemeral message without a
-        connection.
+        Raises `CommandRefusedError`; `SdsEdgeError` where too much waits, or for an ephemeral message
+        without a connection.
         """
         if len(self._waiting) >= _MAX_WAITING:
             raise SdsEdgeError(f"{_MAX_WAITING} messages wait for the edge", hint="is it reachable?")

@@ -65,7 +65,7 @@ class Participant:
 
     In a new folder it begins, with its timers at the wall clock; else it stands where the former process
     stood, with the settings of now. `set_clock` says when the wall clock has moved against the timers.
-    Raises StateError: the folder is somebody else's, or damaged.
+    Raises `StateError`: the folder is somebody else's, or damaged.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Participant:
     # Steps.
 
     def say(self, content: bytes, now_ms: int, nonce: bytes, *, ephemeral: bool = False) -> ParticipantStep:
-        """Send a message. Raises SdsError, without any change of state."""
+        """Send a message. Raises `SdsError`, without any change of state."""
         if ephemeral:
             return ParticipantStep(
                 self._channel.send(

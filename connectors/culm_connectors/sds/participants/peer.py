@@ -79,7 +79,7 @@ class SdsPeer:
     the two has recorded what nobody was told: who must not miss that reads `history` behind the last number
     that it has dealt with.
 
-    Raises StateError, OSError when it is entered.
+    Raises `StateError`, `OSError` when it is entered.
     """
 
     def __init__(
@@ -178,7 +178,8 @@ class SdsPeer:
     async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
         """Say something; returns its message id once it is recorded, sent or waiting for a connection.
 
-        Raises SdsError where the machine refuses it, SdsEdgeError for an ephemeral one without a connection.
+        Raises `SdsError` where the machine refuses it, `SdsEdgeError` for an ephemeral one without a
+        connection.
         """
         if ephemeral and self._call is None:
             raise SdsEdgeError("an ephemeral message needs a connection: nothing keeps it")

@@ -80,7 +80,7 @@ class ParticipantSnapshot:
 class StateFolder:
     """The files of one participant in one channel; one process at a time. Close it, or use it in `with`.
 
-    `snapshot` is None in a folder that is new. Raises StateError, OSError.
+    `snapshot` is None in a folder that is new. Raises `StateError`, `OSError`.
     """
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:

@@ -22,7 +22,7 @@ from culm_infra.cli.output import (
     safe,
     say,
 )
-from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
+from culm_topics.logs.consumer import LogConsumer, LogEntry, LogProblem
 
 _PROGRESS_EVERY = 500
 _SHOWN_PROBLEMS = 20
@@ -188,7 +188,7 @@ def _show_problems(consumer: LogConsumer, results: Results) -> None:
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _show_problem(problem: Problem, results: Results) -> None:
+def _show_problem(problem: LogProblem, results: Results) -> None:
     if results.json:
         author, log_id = problem.log or (None, None)
         emit_json(

@@ -119,7 +119,7 @@ def vv(
 
 
 def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
-    """Return the only peer whose id in hex starts with `start`. Raises InfraError if there is none or
+    """Return the only peer whose id in hex starts with `start`. Raises `InfraError` if there is none or
     several.
     """
     matching = [peer_id for peer_id in peer_ids if peer_id.hex().startswith(start)]

@@ -101,7 +101,7 @@ async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> Non
 async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
     """Return the result of dialling; retry while nothing answers at the address.
 
-    Raises the last ConnectError if attempts have failed in the same way for `wait_s` seconds. Raises it at
+    Raises the last `ConnectError` if attempts have failed in the same way for `wait_s` seconds. Raises it at
     once if the other side refuses.
     """
     from culm_connectors.transport import CloseOrigin, ConnectError

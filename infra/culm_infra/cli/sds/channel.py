@@ -34,7 +34,7 @@ Channel = Annotated[
 
 
 def check_channel(channel: str) -> str:
-    """Return the channel's id. Raises InfraError if it is malformed."""
+    """Return the channel's id. Raises `InfraError` if it is malformed."""
     from culm_topics.sds.keys import MAX_ID_BYTES, is_id
 
     if not is_id(channel):

@@ -71,7 +71,7 @@ class ParticipantFlags:
     ] = None
 
     def identity(self, channel_id: str, *, hosted: bool) -> ParticipantIdentity:
-        """Return the participant; a missing key is created. Raises KeyFileError."""
+        """Return the participant; a missing key is created. Raises `KeyFileError`."""
         from culm_connectors.edge.keyfile import load_or_make_key
         from culm_infra.settings import DIRECTORIES
 
@@ -89,7 +89,7 @@ class ParticipantFlags:
 
 
 def check_participant(participant_id: str) -> str:
-    """Return a participant's id. Raises InfraError if it is malformed."""
+    """Return a participant's id. Raises `InfraError` if it is malformed."""
     if not is_id(participant_id):
         raise InfraError(
             f"the participant's id has {len(participant_id.encode())} bytes",
@@ -155,7 +155,7 @@ async def participating(
     """Run a participant that keeps a connection to an edge. `on_event` receives each event once.
 
     A client of a hosted participant resumes where it left off, unless `since` says otherwise. With
-    `keep_place` the next client resumes where this one leaves off. Raises StateError, OSError.
+    `keep_place` the next client resumes where this one leaves off. Raises `StateError`, `OSError`.
     """
     if identity.hosted:
         async with _hosted(identity, on_event, since, keep_place=keep_place) as client:

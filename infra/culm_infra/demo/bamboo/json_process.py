@@ -51,7 +51,7 @@ class JsonProcess:
         self._changed.set()
 
     async def line(self, holds: Filter, what: str) -> Line:
-        """Return the first matching line as soon as it was read. Raises DemoError if the process ends
+        """Return the first matching line as soon as it was read. Raises `DemoError` if the process ends
         before.
         """
         looked = 0

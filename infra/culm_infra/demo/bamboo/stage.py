@@ -199,13 +199,13 @@ class BambooStage:
             yield child
 
     async def line(self, process: JsonProcess, holds: Filter, what: str) -> Line:
-        """Return the first matching line of a process as soon as it was read. Raises DemoError."""
+        """Return the first matching line of a process as soon as it was read. Raises `DemoError`."""
         return await self.stage.within(process.line(holds, what), what)
 
     async def until_event(self, actor: BambooActor, event: tuple[str, LogKey, int], what: str) -> None:
-        """Wait until a peer has verified an entry or a payload. Raises DemoError."""
+        """Wait until a peer has verified an entry or a payload. Raises `DemoError`."""
         await self.stage.within(actor.event(event).wait(), what)
 
     async def until(self, holds: Callable[[], bool | Awaitable[bool]], what: str) -> None:
-        """Check repeatedly until the condition holds. Raises NotReached if nothing changes for too long."""
+        """Check repeatedly until the condition holds. Raises `NotReached` if nothing changes for too long."""
         await self.stage.until(holds, what, step_s=_STEP_S)

@@ -158,7 +158,7 @@ class ChotkiStory:
 
 
 async def play(size: ChotkiDemoSize, stage: DemoStage) -> DemoReport:
-    """Run the whole story and check that all converge. Raises DemoError if it cannot continue."""
+    """Run the whole story and check that all converge. Raises `DemoError` if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka:
         tls = make_certificate(stage.directory)

@@ -60,12 +60,12 @@ class DoorClient:
         headers: dict[str, str] | None = None,
         on_body: Callable[[bytes], object] | None = None,
     ) -> DoorAnswer:
-        """Send one request; `on_body` receives the response body in pieces. Raises DemoError."""
+        """Send one request; `on_body` receives the response body in pieces. Raises `DemoError`."""
         all_headers = {"Authorization": f"Bearer {self.token}", **(headers or {})}
         return await asyncio.to_thread(self._ask, method, path, body, all_headers, on_body)
 
     async def get(self, path: str, on_body: Callable[[bytes], object] | None = None) -> DoorAnswer:
-        """Get a resource. Raises DemoError if the door refuses."""
+        """Get a resource. Raises `DemoError` if the door refuses."""
         answer = await self.ask("GET", path, on_body=on_body)
         if answer.status >= _REFUSED:
             raise DemoError(f"GET {path}: {answer.status} {answer.body[:200].decode(errors='replace')}")

@@ -350,7 +350,7 @@ REPLICAS: Final[Columns] = {
 
 
 async def play(size: DagDemoSize, stage: DemoStage) -> DemoReport:
-    """Play the story under each policy. Raises DemoError if nothing can be played."""
+    """Play the story under each policy. Raises `DemoError` if nothing can be played."""
     started_s = time.monotonic()
     report = DemoReport("one order and tip everywhere")
     async with staged(size, stage) as deployments:

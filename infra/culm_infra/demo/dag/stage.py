@@ -36,7 +36,7 @@ class DagEdgeProcess:
     door: DoorClient
 
     async def serving(self, stage: DemoStage) -> None:
-        """Wait until peers and clients may connect. Raises DemoError."""
+        """Wait until peers and clients may connect. Raises `DemoError`."""
         await stage.serving([self.process], _SERVING)
         await stage.until(self._answers, f"{self.name} to answer by HTTP")
 

@@ -135,7 +135,7 @@ class DagWriter:
         limit_s: float,
         on_progress: Callable[[SyncProgress], None] | None = None,
     ) -> SyncProgress:
-        """Exchange with an edge until both sides have everything. Raises NotReached.
+        """Exchange with an edge until both sides have everything. Raises `NotReached`.
 
         After a lost connection, or if the edge has no capacity, the call is repeated as long as data moves.
         """

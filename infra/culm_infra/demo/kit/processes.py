@@ -70,7 +70,7 @@ class CulmProcess:
         return self._process.pid
 
     def check(self) -> None:
-        """Raise DemoError if the process has ended by itself."""
+        """Raise `DemoError` if the process has ended by itself."""
         if self._process is not None and (status := self._process.poll()) is not None:
             raise DemoError(
                 f"{self.name} ended with status {status}: {self.last_words()}", hint=f"see {self.log}"
@@ -124,7 +124,7 @@ class CulmProcess:
     def wait_for_log(self, marker: str, limit_s: float) -> None:
         """Wait until the output since the last start contains ``marker``.
 
-        Raises DemoError if the process ends, and NotReached if it prints nothing more for ``limit_s``
+        Raises `DemoError` if the process ends, and `NotReached` if it prints nothing more for ``limit_s``
         seconds.
         """
         patience = Patience(limit_s, self.printed)

@@ -103,12 +103,12 @@ class DemoStage:
         return self.process(f"the edge {name}", arguments, kafka, subfolder, **variables)
 
     async def serving(self, edges: Sequence[CulmProcess], marker: str) -> None:
-        """Wait until each process has printed that peers may connect. Raises DemoError."""
+        """Wait until each process has printed that peers may connect. Raises `DemoError`."""
         for edge in edges:
             await asyncio.to_thread(edge.wait_for_log, marker, self.timeout_s)
 
     def check(self) -> None:
-        """Raise DemoError if a process has ended by itself."""
+        """Raise `DemoError` if a process has ended by itself."""
         for process in self.processes:
             process.check()
 
@@ -125,7 +125,7 @@ class DemoStage:
         step_s: float = _STEP_S,
         more: Callable[[], object] = lambda: None,
     ) -> None:
-        """Check repeatedly until the condition holds. Raises NotReached if nothing (nor `more`) changes for
+        """Check repeatedly until the condition holds. Raises `NotReached` if nothing (nor `more`) changes for
         too long.
         """
         patience = Patience(self.timeout_s, lambda: (self.progress(), more()))
@@ -138,7 +138,7 @@ class DemoStage:
             await asyncio.sleep(step_s)
 
     async def within(self, work: Awaitable[_Result], what: str) -> _Result:
-        """Wait for the result of some work, which is cancelled otherwise. Raises NotReached as `until`
+        """Wait for the result of some work, which is cancelled otherwise. Raises `NotReached` as `until`
         does.
         """
         patience = Patience(self.timeout_s, self.progress)

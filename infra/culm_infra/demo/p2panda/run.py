@@ -161,7 +161,7 @@ class P2pandaStory:
 
 
 async def play(size: P2pandaDemoSize, stage: DemoStage) -> DemoReport:
-    """Run the whole story and check that all converge. Raises DemoError if it cannot continue."""
+    """Run the whole story and check that all converge. Raises `DemoError` if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))

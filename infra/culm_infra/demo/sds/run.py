@@ -160,7 +160,7 @@ class SdsStory:
 
 
 async def play(size: SdsDemoSize, stage: DemoStage) -> DemoReport:
-    """Run the whole story and check that all converge. Raises DemoError if it cannot continue."""
+    """Run the whole story and check that all converge. Raises `DemoError` if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))

@@ -10,8 +10,8 @@ from typing import Final
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of_digest
 from culm_models.dag.errors import (
     DagError,
+    DagSpoolFull,
     DagUnexpected,
-    SpoolFull,
     WaitingFull,
 )
 from culm_models.dag.exchange.events import (
@@ -334,7 +334,7 @@ class Exchange:
             events.append(ShardSpooled(exchange.space, message.shard, message.size))
         elif fate is ChunkFate.NOT_KEPT:
             self._out.append(DagCancel(exchange.space, (message.shard,)))
-            exchange.acks.append((message.shard, AckStatus.LATER, SpoolFull.code))
+            exchange.acks.append((message.shard, AckStatus.LATER, DagSpoolFull.code))
             exchange.is_done_due = True
 
     def _acknowledged(self, exchange: SpaceExchange, message: DagAck, events: list[ExchangeEvent]) -> None:

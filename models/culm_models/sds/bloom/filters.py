@@ -245,7 +245,7 @@ class RollingFilter:
     __slots__ = ("_base", "_bits", "_held", "_kind", "_pairs", "_rebuilt", "_rollover", "_shape", "_value")
 
     def __init__(self, layout: LayoutName, capacity: int, error_rate: float) -> None:
-        """Make an empty filter. Raises BloomShapeError if the parameters give no filter."""
+        """Make an empty filter. Raises `BloomShapeError` if the parameters give no filter."""
         self._kind = LAYOUTS[layout]
         self._rollover = Rollover.of(layout, capacity, error_rate)
         self._base = 0
@@ -296,7 +296,7 @@ class RollingFilter:
         return self._value
 
     def value_at(self, mark: int) -> bytes:
-        """Return `value` as it was after `mark` ids. Raises BloomForgottenError if that is no longer known.
+        """Return `value` as it was after `mark` ids. Raises `BloomForgottenError` if that is no longer known.
 
         Several marks of one stretch are cheaper in rising order.
         """
@@ -334,7 +334,7 @@ class RollingFilter:
     def extend_packed(self, data: bytes) -> None:
         """Read the bytes of `pack_since`; the parts of one filter must come in order.
 
-        Raises BloomSnapshotError for malformed bytes or a part that does not follow.
+        Raises `BloomSnapshotError` for malformed bytes or a part that does not follow.
         """
         start = int.from_bytes(data[:_MARK_BYTES], "little")
         pairs = array(self._kind.pair_code)

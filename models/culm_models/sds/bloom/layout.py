@@ -52,7 +52,7 @@ class BloomShape:
     def sized(cls, capacity: int, error_rate: float) -> BloomShape:
         """Return the shape that every participant of a channel derives from the same two numbers.
 
-        Raises BloomShapeError for numbers that give no filter, or a filter of more than 16 MiB.
+        Raises `BloomShapeError` for numbers that give no filter, or a filter of more than 16 MiB.
         """
         if capacity < 1 or not 0.0 < error_rate < 1.0:
             raise BloomShapeError(f"no filter for {capacity} ids at an error rate of {error_rate}")

@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 
 def decode(body: bytes) -> Frame:
-    """Decode a frame from its bytes without the length. Raises a FrameError."""
+    """Decode a frame from its bytes without the length. Raises a `FrameError`."""
     try:
         items = cbor.loads(body, max_depth=MAX_DEPTH, max_items=MAX_ITEMS)
     except cbor.CborError as error:
@@ -265,7 +265,7 @@ class FrameReader:
             raise FrameTruncatedError(f"the stream ended {self.pending} bytes into a frame")
 
     def next(self) -> Frame | None:
-        """Return the next complete frame; None if there is none. Raises its FrameError."""
+        """Return the next complete frame; None if there is none. Raises its `FrameError`."""
         buffer, start = self._buffer, self._start
         if len(buffer) - start < LENGTH_BYTES:
             return None

@@ -7,7 +7,7 @@ digests of the ids that left the log before, and the positions of the recent one
 
 Every stored part of a channel is a CBOR array whose first item is a format number. The bytes are this side's
 own, so only their outline is checked, not each value as in foreign bytes: a driver of many channels reads and
-writes little else. Malformed bytes raise `SnapshotError`.
+writes little else. `Malformed` bytes raise `SnapshotError`.
 """
 
 from __future__ import annotations

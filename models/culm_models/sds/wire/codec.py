@@ -1,7 +1,7 @@
 """Messages as bytes and back, in each of the three wire profiles (specification "Message"; `messages`).
 
 Encoded messages equal, byte for byte, those of the implementations of the profile. Fields are read in any
-order, unknown ones are skipped, and the last of a repeated field counts. Malformed messages raise a
+order, unknown ones are skipped, and the last of a repeated field counts. `Malformed` messages raise a
 `MessageError`; no bytes raise anything else.
 """
 
@@ -12,10 +12,10 @@ from culm_models.frozen import unfrozen
 from culm_models.sds.errors import (
     FieldMissingError,
     LamportRangeError,
-    MalformedMessageError,
+    MalformedSdsMessageError,
     MessageKindError,
-    MessageTooLargeError,
-    TruncatedMessageError,
+    SdsMessageTooLargeError,
+    TruncatedSdsMessageError,
     WireTypeError,
 )
 from culm_models.sds.wire.fields import (
@@ -74,9 +74,9 @@ class Decoder:
         self._reader = HistoryEntryReader(profile, max_entries, cached_entries)
 
     def decode(self, data: bytes) -> Message:
-        """Decode a message. Raises MessageError for malformed bytes."""
+        """Decode a message. Raises `MessageError` for malformed bytes."""
         if len(data) > self._max_bytes:
-            raise MessageTooLargeError(f"{len(data)} bytes, at most {self._max_bytes} are taken")
+            raise SdsMessageTooLargeError(f"{len(data)} bytes, at most {self._max_bytes} are taken")
         values: dict[str, Any] = {}
         entries: dict[str, list[HistoryEntry]] = {"causal_history": [], "repair_request": []}
         names = self._names
@@ -105,7 +105,7 @@ class Decoder:
                     start = position + 1
                     position = start + length
                     if position > size:
-                        raise TruncatedMessageError("a field is longer than what follows")
+                        raise TruncatedSdsMessageError("a field is longer than what follows")
                 else:
                     start, position = read_length(data, position, self._strict)
                 value = data[start:position]
@@ -120,7 +120,7 @@ class Decoder:
     def _pass(self, data: bytes, position: int, field_tag: int) -> int:
         number = field_tag >> 3
         if number == 0:
-            raise MalformedMessageError("a field has the number 0")
+            raise MalformedSdsMessageError("a field has the number 0")
         if number in self._numbers:
             raise WireTypeError(f"field {number} has the wire type {field_tag & 7}")
         return skip(data, position, field_tag, self._strict)
@@ -155,7 +155,7 @@ class Decoder:
 
 
 def encode(message: Message, profile: Profile) -> bytes:
-    """Encode a message. Raises MessageError for a message that this profile cannot express."""
+    """Encode a message. Raises `MessageError` for a message that this profile cannot express."""
     before, after = assemble(
         profile,
         message.sender_id,
@@ -237,5 +237,5 @@ def _lamport_field(facts: WireProfile, tag_bytes: bytes, lamport: int | None) ->
 
 
 def decode(data: bytes, profile: Profile, *, max_bytes: int = DEFAULT_MAX_MESSAGE_BYTES) -> Message:
-    """Decode a message. Raises MessageError for malformed bytes."""
+    """Decode a message. Raises `MessageError` for malformed bytes."""
     return Decoder(profile, max_bytes=max_bytes, cached_entries=0).decode(data)

@@ -17,10 +17,10 @@ from culm_models.sds.errors import (
     EntryCountError,
     FieldMissingError,
     IdSizeError,
-    MalformedMessageError,
-    MessageError,
+    MalformedSdsMessageError,
+    SdsMessageError,
     TextError,
-    TruncatedMessageError,
+    TruncatedSdsMessageError,
     WireTypeError,
 )
 from culm_models.sds.wire.messages import (
@@ -67,7 +67,7 @@ def read_tag(data: bytes, position: int, strict: bool = False) -> tuple[int, int
         return octet, position + 1
     tag, position = _read(data, position, _TAG_BYTES_MAX, _TAG_MAX, strict)
     if tag < 8:
-        raise MalformedMessageError("a field has the number 0")
+        raise MalformedSdsMessageError("a field has the number 0")
     return tag, position
 
 
@@ -76,7 +76,7 @@ def read_length(data: bytes, position: int, strict: bool = False) -> tuple[int, 
     size, start = read_varint(data, position, strict)
     end = start + size
     if end > len(data):
-        raise TruncatedMessageError("a field is longer than what follows")
+        raise TruncatedSdsMessageError("a field is longer than what follows")
     return start, end
 
 
@@ -92,17 +92,17 @@ def skip(data: bytes, position: int, found_tag: int, strict: bool = False) -> in
         elif wire_type in (FIXED64, FIXED32):
             position += 8 if wire_type == FIXED64 else 4
             if position > len(data):
-                raise TruncatedMessageError("a field is longer than what follows")
+                raise TruncatedSdsMessageError("a field is longer than what follows")
         elif strict:
-            raise MalformedMessageError(f"the wire type {wire_type} is not known")
+            raise MalformedSdsMessageError(f"the wire type {wire_type} is not known")
         elif wire_type == START_GROUP:
             open_groups.append(number)
             if len(open_groups) > _GROUP_DEPTH_MAX:
-                raise MalformedMessageError(f"groups are nested deeper than {_GROUP_DEPTH_MAX}")
+                raise MalformedSdsMessageError(f"groups are nested deeper than {_GROUP_DEPTH_MAX}")
         elif wire_type != END_GROUP:
-            raise MalformedMessageError(f"the wire type {wire_type} does not exist")
+            raise MalformedSdsMessageError(f"the wire type {wire_type} does not exist")
         elif not open_groups or open_groups.pop() != number:
-            raise MalformedMessageError("a group ends that was not begun")
+            raise MalformedSdsMessageError("a group ends that was not begun")
         if not open_groups:
             return position
         found_tag, position = read_tag(data, position)
@@ -112,13 +112,13 @@ def _read(data: bytes, position: int, max_bytes: int, max_value: int, strict: bo
     try:
         value, end = varints.read_varint(data, position, max_bytes)
     except VarintCutOff:
-        raise TruncatedMessageError("the message ends inside a number") from None
+        raise TruncatedSdsMessageError("the message ends inside a number") from None
     except VarintTooLong:
-        raise MalformedMessageError(f"a number is spelled with more than {max_bytes} bytes") from None
+        raise MalformedSdsMessageError(f"a number is spelled with more than {max_bytes} bytes") from None
     if value > max_value:
-        raise MalformedMessageError(f"a number is larger than {max_value}")
+        raise MalformedSdsMessageError(f"a number is larger than {max_value}")
     if strict and not is_shortest(value, end - position):
-        raise MalformedMessageError("a number is spelled with more bytes than it needs")
+        raise MalformedSdsMessageError("a number is spelled with more bytes than it needs")
     return value, end
 
 
@@ -135,7 +135,7 @@ _UnfrozenEntry: Final = unfrozen(HistoryEntry)
 
 
 def id_bytes(value: str) -> bytes:
-    """Encode an id as UTF-8. Raises TextError for half a surrogate pair and IdSizeError for a long id."""
+    """Encode an id as UTF-8. Raises `TextError` for half a surrogate pair and `IdSizeError` for a long id."""
     try:
         data = value.encode()
     except UnicodeEncodeError:
@@ -144,7 +144,7 @@ def id_bytes(value: str) -> bytes:
 
 
 def read_id(data: bytes) -> str:
-    """Decode an id from UTF-8. Raises TextError or IdSizeError."""
+    """Decode an id from UTF-8. Raises `TextError` or `IdSizeError`."""
     try:
         return str(_fitting(data), "utf-8")
     except UnicodeDecodeError:
@@ -183,7 +183,7 @@ def entry_body(entry: HistoryEntry, profile: Profile) -> bytes:
 
 
 def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
-    """Decode a history entry from the bytes of the nested message. Raises MessageError."""
+    """Decode a history entry from the bytes of the nested message. Raises `SdsMessageError`."""
     short = _short_entry(body)
     if short is not None:
         return short
@@ -191,7 +191,7 @@ def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
         return _read_entry(body, profile)
     try:
         return _read_entry(body, profile)
-    except MessageError:
+    except SdsMessageError:
         # Older nim-sds wrote a history of bare ids. Unlike entries they are printable text: the tags of an
         # entry's own fields are control characters.
         if body and (text := _text(body)) is not None and text.isprintable():
@@ -256,7 +256,7 @@ def _read_entry(body: bytes, profile: Profile) -> HistoryEntry:
 def _text(body: bytes) -> str | None:
     try:
         return read_id(body)
-    except MessageError:
+    except SdsMessageError:
         return None
 
 
@@ -304,7 +304,7 @@ class HistoryEntryReader:
         self._entries: list[HistoryEntry] = []
 
     def read_one(self, body: bytes, into: list[HistoryEntry]) -> None:
-        """Read one entry without its tag and length. Raises MessageError."""
+        """Read one entry without its tag and length. Raises `SdsMessageError`."""
         if len(into) >= self._max_entries:
             raise EntryCountError(f"more than {self._max_entries} history entries")
         into.append(self._known.get(body) or self._read(body))
@@ -312,7 +312,7 @@ class HistoryEntryReader:
     def read_run(self, data: bytes, position: int, into: list[HistoryEntry]) -> int:
         """Read consecutive entries of the causal history, starting at a position.
 
-        Returns the position behind them. Raises MessageError.
+        Returns the position behind them. Raises `SdsMessageError`.
         """
         begin = position
         fresh = not into
@@ -359,14 +359,14 @@ class HistoryEntryReader:
                 else:
                     start, end = read_length(data, position + 1, self._strict)
                 if end > size:
-                    raise TruncatedMessageError("a history entry is longer than what follows")
+                    raise TruncatedSdsMessageError("a history entry is longer than what follows")
                 body = data[start:end]
                 append(known(body) or self._read(body))
                 position = end
                 if position == size or data[position] != history_tag:
                     return position
         except IndexError:
-            raise TruncatedMessageError("the message ends inside the length of a history entry") from None
+            raise TruncatedSdsMessageError("the message ends inside the length of a history entry") from None
         raise EntryCountError(f"more than {self._max_entries} history entries")
 
     def _read(self, body: bytes) -> HistoryEntry:

@@ -17,7 +17,7 @@ from culm_connectors.logs.lost_entries import watch
 from culm_connectors.logs.lost_entries.sending import produce_again
 from culm_connectors.logs.lost_entries.settings import RepairSettings
 from culm_connectors.logs.lost_entries.survey import LostPart, find_lost
-from culm_connectors.logs.lost_entries.watch import LostEntriesWatch, TopicState
+from culm_connectors.logs.lost_entries.watch import EntriesState, LostEntriesWatch
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
@@ -51,7 +51,7 @@ class World:
             cast("Any", SimpleNamespace(store=store)),
             cast("Any", None),
             cast("Any", None),
-            lambda: TopicState({PLACE: self.start}, {PLACE: self.end}, {PLACE: self.read}),
+            lambda: EntriesState({PLACE: self.start}, {PLACE: self.end}, {PLACE: self.read}),
             bytes(32),
             RepairSettings(after_s=AFTER_S),
             now_s=lambda: self.now_s,

@@ -11,7 +11,7 @@ import pytest
 
 from culm_models.conform.sds.messages import message_from_json, message_to_json
 from culm_models.sds.bloom import LAYOUTS, ReceivedFilter, RollingFilter
-from culm_models.sds.errors import MessageError
+from culm_models.sds.errors import SdsMessageError
 from culm_models.sds.wire.codec import decode, encode
 from culm_models.sds.wire.messages import HistoryEntry, Message
 from tests.support.sds.waku import WakuSds, running
@@ -69,7 +69,7 @@ def test_what_we_read_of_changed_bytes_it_reads_too(waku: WakuSds) -> None:
             wire[draw.randrange(len(wire))] = draw.randrange(256)
         try:
             found = decode(bytes(wire), "js")
-        except MessageError:
+        except SdsMessageError:
             continue
         read += 1
         theirs = waku.ask("decode", bytes=wire.hex())["message"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.conform.sds.messages import message_from_json
-from culm_models.sds.errors import MessageError
+from culm_models.sds.errors import SdsMessageError
 from culm_models.sds.wire.codec import Decoder, assemble, bloom_field, decode, encode, encode_entry
 from culm_models.sds.wire.messages import PROFILES, HistoryEntry, Message, MessageKind, Profile
 from tests.models.sds.wire.drawn_messages import ANY_PROFILE, MESSAGES, entries
@@ -44,7 +44,7 @@ def test_spec_has_the_bytes_of_js_where_all_ids_are_there(row: dict[str, Any]) -
     if all(ids):
         assert encode(message, "spec").hex() == row["bytes"]
     else:
-        with pytest.raises(MessageError) as caught:
+        with pytest.raises(SdsMessageError) as caught:
             encode(message, "spec")
         assert caught.value.code == "sds.message.field_missing"
 
@@ -53,7 +53,7 @@ def test_spec_has_the_bytes_of_js_where_all_ids_are_there(row: dict[str, Any]) -
 def test_js_bytes_are_read_as_waku_sds_reads_them(row: dict[str, Any]) -> None:
     wire = bytes.fromhex(row["bytes"])
     if row["message"] is None:
-        with pytest.raises(MessageError):
+        with pytest.raises(SdsMessageError):
             decode(wire, "js")
         return
     found = decode(wire, "js")
@@ -70,7 +70,7 @@ def test_nim_messages_are_written_as_nim_sds_writes_them(row: dict[str, Any]) ->
 def test_nim_bytes_are_read_as_nim_sds_reads_them(row: dict[str, Any]) -> None:
     wire = bytes.fromhex(row["bytes"])
     if row["message"] is None:
-        with pytest.raises(MessageError):
+        with pytest.raises(SdsMessageError):
             decode(wire, "nim")
     else:
         assert decode(wire, "nim") == message_from_json(row["message"])
@@ -145,7 +145,7 @@ def test_entries_read_before_are_the_same_objects() -> None:
     assert first.causal_history[0] is second.causal_history[0]
 
 
-# What is written is read again, in each profile; no bytes whatever raise anything but a MessageError.
+# What is written is read again, in each profile; no bytes whatever raise anything but a SdsMessageError.
 
 
 @given(MESSAGES)
@@ -174,7 +174,7 @@ def outcome(decoder: Decoder, data: bytes) -> Message | str:
     """The message that is read, or the code of the refusal."""
     try:
         return decoder.decode(data)
-    except MessageError as error:
+    except SdsMessageError as error:
         return error.code
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from culm_models.sds.errors import MessageError
+from culm_models.sds.errors import SdsMessageError
 from culm_models.sds.wire.codec import MAX_ENTRIES, Decoder, decode, encode
 from culm_models.sds.wire.fields import MAX_ID_BYTES
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
@@ -98,7 +98,7 @@ MALFORMED: list[tuple[str, Profile, str, str]] = [
 )
 def test_malformed_bytes_are_refused(profile: Profile, wire: str, code: str) -> None:
     for read in (lambda data: decode(data, profile), Decoder(profile).decode):
-        with pytest.raises(MessageError) as caught:
+        with pytest.raises(SdsMessageError) as caught:
             read(bytes.fromhex(wire))
         assert caught.value.code == f"sds.message.{code}"
 
@@ -106,7 +106,7 @@ def test_malformed_bytes_are_refused(profile: Profile, wire: str, code: str) -> 
 def test_more_bytes_than_allowed_are_refused_unread() -> None:
     wire = bytes.fromhex(SPEC_IDS + "5001")
     assert decode(wire, "spec", max_bytes=len(wire)).lamport_timestamp == 1
-    with pytest.raises(MessageError) as caught:
+    with pytest.raises(SdsMessageError) as caught:
         decode(wire, "spec", max_bytes=len(wire) - 1)
     assert caught.value.code == "sds.message.too_large"
 
@@ -117,7 +117,7 @@ def test_more_entries_than_allowed_are_refused(field: str, between: str) -> None
     most = bytes.fromhex(SPEC_IDS + "5001" + (field + "030a0165" + between) * MAX_ENTRIES)
     found = decode(most, "spec")
     assert len(found.causal_history) + len(found.repair_request) == MAX_ENTRIES
-    with pytest.raises(MessageError) as caught:
+    with pytest.raises(SdsMessageError) as caught:
         decode(most + bytes.fromhex(field + "030a0165"), "spec")
     assert caught.value.code == "sds.message.entry_count"
 
@@ -125,7 +125,7 @@ def test_more_entries_than_allowed_are_refused(field: str, between: str) -> None
 def test_an_entry_that_is_cut_is_not_taken_for_a_known_shorter_one() -> None:
     decoder = Decoder("js")
     decoder.decode(bytes.fromhex(SPEC_IDS + "5001" + "5a030a0165"))
-    with pytest.raises(MessageError) as caught:
+    with pytest.raises(SdsMessageError) as caught:
         decoder.decode(bytes.fromhex(SPEC_IDS + "5001" + "5a040a0165"))
     assert caught.value.code == "sds.message.truncated"
 
@@ -153,7 +153,7 @@ UNSAYABLE: list[tuple[str, Profile, Message, str]] = [
 def test_messages_that_a_profile_cannot_say_are_refused(
     profile: Profile, message: Message, code: str
 ) -> None:
-    with pytest.raises(MessageError) as caught:
+    with pytest.raises(SdsMessageError) as caught:
         encode(message, profile)
     assert caught.value.code == f"sds.message.{code}"
 
@@ -193,7 +193,7 @@ def test_cut_inside_a_field_is_truncated(profile: Profile) -> None:
     assert decoder.decode(wire) == WHOLE
     for size in set(range(len(wire))) - whole_fields:
         for read in (lambda data: decode(data, profile), decoder.decode):
-            with pytest.raises(MessageError) as caught:
+            with pytest.raises(SdsMessageError) as caught:
                 read(wire[:size])
             assert caught.value.code == "sds.message.truncated", size
 
@@ -217,7 +217,7 @@ def test_cut_between_fields_is_what_stands_before(profile: Profile) -> None:
         assert decode(wire[:size], profile) == message
     # Without the Lamport timestamp, which is then the last field, it is nothing.
     for size in at[len(expected) :]:
-        with pytest.raises(MessageError) as caught:
+        with pytest.raises(SdsMessageError) as caught:
             decode(wire[:size], profile)
         assert caught.value.code in ("sds.message.kind", "sds.message.field_missing")
 
@@ -226,7 +226,7 @@ def test_cut_between_fields_of_nim_lacks_content_until_content_is_there() -> Non
     wire = encode(WHOLE, "nim")
     for size in ends(wire)[:-1]:
         if size <= wire.index(b"\x2a\x02ok"):
-            with pytest.raises(MessageError) as caught:
+            with pytest.raises(SdsMessageError) as caught:
                 decode(wire[:size], "nim")
             assert caught.value.code == "sds.message.field_missing"
         else:

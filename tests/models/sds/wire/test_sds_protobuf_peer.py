@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.sds.errors import MessageError
+from culm_models.sds.errors import SdsMessageError
 from culm_models.sds.wire.codec import decode, encode
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from tests.models.sds.wire.drawn_messages import messages
@@ -125,7 +125,7 @@ def test_what_we_read_of_changed_bytes_the_peer_reads_too(message: Message, data
         wire[place] = data.draw(st.integers(0, 255))
     try:
         found = decode(bytes(wire), "js")
-    except MessageError:
+    except SdsMessageError:
         return
     assert message_of(Peer.FromString(bytes(wire))) == found
 
@@ -136,5 +136,5 @@ def test_what_the_peer_refuses_we_refuse(data: bytes) -> None:
     try:
         Peer.FromString(wire)
     except DecodeError:
-        with pytest.raises(MessageError):
+        with pytest.raises(SdsMessageError):
             decode(wire, "js")

@@ -29,11 +29,11 @@ from culm_topics.chotki.records.large_fields import (
 )
 from culm_topics.chotki.records.operations import (
     Behind,
-    HoldingRecord,
     OpenSyncItem,
     SessionRecord,
     SourceRecord,
     SourceState,
+    VectorRecord,
 )
 from culm_topics.chotki.records.received import (
     MAX_PACKET_BYTES,
@@ -58,7 +58,6 @@ __all__ = [
     "FieldJoiner",
     "FieldPieces",
     "FieldRecord",
-    "HoldingRecord",
     "OpenSyncItem",
     "OperandReader",
     "OperandRecord",
@@ -68,6 +67,7 @@ __all__ = [
     "SessionRecord",
     "SourceRecord",
     "SourceState",
+    "VectorRecord",
     "block_partition",
     "epoch_key",
     "field_records",

@@ -26,7 +26,7 @@ class Behind(NamedTuple):
     "chotki.vectors",
     "a version vector. Key: the global vector's store key (of the deployment), or a source, u64 (of a peer).",
 )
-class HoldingRecord(Record):
+class VectorRecord(Record):
     """The holdings of the deployment (as of `epoch`) or of a peer (`epoch` 0), at `time_ms`.
 
     `behind` lists, by source, what a peer is missing of its edge's holdings; it is empty for the deployment.

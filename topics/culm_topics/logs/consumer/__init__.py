@@ -23,7 +23,7 @@
 from culm_topics.logs.consumer.commits import AutoCommit
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress, Selection
 from culm_topics.logs.consumer.log_consumer import LogConsumer
-from culm_topics.logs.consumer.problems import Problem
+from culm_topics.logs.consumer.problems import LogProblem
 from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "LogCoverage",
     "LogEntry",
     "LogPosition",
-    "Problem",
+    "LogProblem",
     "RebuildProgress",
     "Selection",
 ]

@@ -21,7 +21,7 @@ from culm_topics.logs.consumer.assignment import Beginning, PartitionState, begi
 from culm_topics.logs.consumer.commits import CommitPosition
 from culm_topics.logs.consumer.entry import LogEntry
 from culm_topics.logs.consumer.heights import LogHeights
-from culm_topics.logs.consumer.problems import Problem
+from culm_topics.logs.consumer.problems import LogProblem
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.sparse import SparseEntries
 from culm_topics.logs.records import decode_fragment
@@ -170,7 +170,7 @@ class FragmentReader:
             flavour, log, seq_num, record = decode_fragment(message.key, message.value)
         except RecordError as error:
             placed = RecordError(f"fragments, partition {message.partition} offset {message.offset}: {error}")
-            self._sequencer.problems.add(Problem(placed, message.partition, message.offset))
+            self._sequencer.problems.add(LogProblem(placed, message.partition, message.offset))
             return None
         key = message.key[:-8]
         if not self._sequencer.selection.takes_key(key):

@@ -17,7 +17,7 @@ from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.assignment import Start
 from culm_topics.logs.consumer.commits import AutoCommit
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress, Selection
-from culm_topics.logs.consumer.problems import Problem, Problems
+from culm_topics.logs.consumer.problems import LogProblem, Problems
 from culm_topics.logs.consumer.reader import PartitionReader
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition
@@ -100,7 +100,7 @@ class LogConsumer(TopicConsumer[LogEntry]):
         auto_commit: AutoCommit | None = DEFAULT_AUTO_COMMIT,
         commit_timeout_seconds: float = 60.0,
         strict: bool = False,
-        on_problem: Callable[[Problem], None] | None = None,
+        on_problem: Callable[[LogProblem], None] | None = None,
         on_rebuild: Callable[[RebuildProgress], None] | None = None,
         on_revoke: Callable[[tuple[int, ...]], None] | None = None,
     ) -> None:
@@ -191,7 +191,7 @@ class LogConsumer(TopicConsumer[LogEntry]):
         return self._sequencer.problems.bad_records
 
     @property
-    def logs_set_aside(self) -> tuple[Problem, ...]:
+    def logs_set_aside(self) -> tuple[LogProblem, ...]:
         """The logs that wait for a missing entry."""
         return tuple(self._sequencer.problems.set_aside.values())
 

@@ -18,7 +18,7 @@ _LOG_INTERVAL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LogProblem:
     """A skipped record, or (with a `log`, its public key and number) a log that was set aside.
 
     `partition` and `offset` are the record's, or those of the first record after the gap. `missing_seq_num`
@@ -41,20 +41,20 @@ class Problem:
 class Problems:
     """Counts problems and passes them to `on_problem`, or else logs them, at most one line a second."""
 
-    def __init__(self, on_problem: Callable[[Problem], None] | None, *, strict: bool) -> None:
+    def __init__(self, on_problem: Callable[[LogProblem], None] | None, *, strict: bool) -> None:
         self.bad_records = 0
-        self._set_aside: dict[bytes, Problem] = {}
+        self._set_aside: dict[bytes, LogProblem] = {}
         self._on_problem = on_problem
         self._strict = strict
         self._logged_s: float | None = None
         self._unlogged = 0
 
     @property
-    def set_aside(self) -> Mapping[bytes, Problem]:
+    def set_aside(self) -> Mapping[bytes, LogProblem]:
         """The logs that wait for a missing entry, by their keys."""
         return self._set_aside
 
-    def add(self, problem: Problem, key: bytes | None = None) -> None:
+    def add(self, problem: LogProblem, key: bytes | None = None) -> None:
         """Count a problem, of the log with this key if a log is set aside.
 
         Raises the problem's error if the reader is strict.
@@ -77,7 +77,7 @@ class Problems:
             public_key, log_id = problem.log
             logger.info("log %s %d continues: the missing entry arrived", public_key.hex(), log_id)
 
-    def _write(self, problem: Problem) -> None:
+    def _write(self, problem: LogProblem) -> None:
         now_s = time.monotonic()
         if self._logged_s is not None and now_s - self._logged_s < _LOG_INTERVAL_SECONDS:
             self._unlogged += 1

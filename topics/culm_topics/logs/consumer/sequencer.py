@@ -15,7 +15,7 @@ from culm_topics.logs.consumer.heights import (
     LogHeights,
     SequenceResult,
 )
-from culm_topics.logs.consumer.problems import Problem, Problems
+from culm_topics.logs.consumer.problems import LogProblem, Problems
 from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition, SparseEntries, log_position
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import split_flavoured_log_key
@@ -173,7 +173,7 @@ class Sequencer:
             f"log {public_key.hex()} {log_id}: entry {missing} is missing, entry {seq_num} came "
             f"(partition {partition}, offset {offset}){hint}"
         )
-        self.problems.add(Problem(error, partition, offset, (public_key, log_id), missing, flavour), key)
+        self.problems.add(LogProblem(error, partition, offset, (public_key, log_id), missing, flavour), key)
 
     def _is_set_aside(self, key: bytes) -> bool:
         return key in self.problems.set_aside
@@ -199,6 +199,6 @@ class Sequencer:
                 raise RecordError(f"entry_hash has {len(record.entry_hash)} bytes in a {flavour.name} log")
         except RecordError as error:
             placed = RecordError(f"logs, partition {partition} offset {offset}: {error}")
-            self.problems.add(Problem(placed, partition, offset))
+            self.problems.add(LogProblem(placed, partition, offset))
             return None
         return (key, record, flavour, log) if self.selection.takes_schema(record.schema_id) else None

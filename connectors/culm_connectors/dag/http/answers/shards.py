@@ -19,7 +19,7 @@ from culm_connectors.dag.http.problems import (
 )
 from culm_connectors.dag.http.settings import PART_BYTES
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import SpoolFull
+from culm_models.dag.errors import DagSpoolFull
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.settings import SpaceAbility
 from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX, AckStatus
@@ -53,7 +53,7 @@ async def put_shard(door: Door, request: Request, client: HttpClient) -> Respons
         raise RequestMalformed(f"a body of {len(data)} bytes, but Content-Range states {stop - start}")
     part = await door.service.spool_part(space, shard, size, start, data, client.peer)
     if part.status in (AckStatus.REFUSED, AckStatus.LATER):
-        code = part.code or SpoolFull.code
+        code = part.code or DagSpoolFull.code
         status = status_of(code) if part.code else 503
         return problem(status, code, f"{shard} is not taken", {"Cache-Control": "no-store"})
     if part.status is AckStatus.NOT_HERE:
