@@ -51,7 +51,7 @@ def run_jobs(
     """Run the jobs until `stop` is set, or with `once` until everything is read.
 
     Raises `JobError` if a job fails permanently, `JobGivenUp` if a temporary failure did not pass,
-    `OriginChanged` if the topics are not those of a checkpoint or were created anew during the run,
+    `OriginChanged` if the topics are not those of a checkpoint or were created again during the run,
     `CheckpointError`, `StateLayoutError`, `TopicMissing` and `KafkaFailure`. The other jobs are stopped then.
     """
     with spark_may_end(session, stop):

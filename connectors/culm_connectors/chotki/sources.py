@@ -1,6 +1,6 @@
 """The edge's own source: its number, its own object, and its claim in `chotki.sources` (reference 10, 10).
 
-A source belongs to one owner for ever; an edge is named by its key. The source is claimed at each start, once
+A source belongs to one owner forever; an edge is named by its key. The source is claimed at each start, once
 the topics that name used sources are read. An earlier run of this edge that is still active then ends by
 itself. A clean stop frees the source.
 """

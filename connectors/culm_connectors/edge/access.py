@@ -192,7 +192,7 @@ class AccessWatch:
         self._asked.set()
 
     async def run(self, changed: Callable[[AccessList], None]) -> None:
-        """Reload the file whenever it has changed, for ever; `changed` is called with the former rules."""
+        """Reload the file whenever it has changed, forever; `changed` is called with the former rules."""
         path = self._path
         if path is None:
             return

@@ -1,4 +1,4 @@
-"""Follows topics into the local store of a protocol: to their ends, then for ever.
+"""Follows topics into the local store of a protocol: to their ends, then forever.
 
 A protocol contributes an `Applier`. It returns the offsets at which each topic is resumed, and keeps records
 together with the offsets behind them, in one transaction of its store. A record that is malformed, or whose

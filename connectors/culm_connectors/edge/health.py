@@ -50,7 +50,7 @@ class Health:
         self._beat_s = time.monotonic()
 
     async def beat(self) -> None:
-        """Record that the event loop runs, for ever."""
+        """Record that the event loop runs, forever."""
         while True:
             self._beat_s = time.monotonic()
             await asyncio.sleep(_BEAT_S)

@@ -129,5 +129,5 @@ Opening = Callable[[EdgeContext], AbstractAsyncContextManager[EdgeProtocol] | No
 
 
 async def until_cancelled() -> None:
-    """Wait for ever."""
+    """Wait forever."""
     await asyncio.Event().wait()

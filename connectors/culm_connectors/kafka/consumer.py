@@ -173,7 +173,7 @@ class TopicReader:
         except OffsetOutOfRange as error:
             self._hand_over(OffsetLost(str(error)))
         except Exception as error:
-            # Hand over any error: otherwise the caller of `get` would wait for ever.
+            # Hand over any error: otherwise the caller of `get` would wait forever.
             self._hand_over(ConsumeFailed(f"{self.topic}: {error}"))
         finally:
             consumer.close()

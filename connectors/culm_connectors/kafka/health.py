@@ -91,7 +91,7 @@ class KafkaHealth:
         try:
             offsets = self._ask_ends()
         except Exception as error:
-            # Catch everything: if the thread ended here, Kafka would be reported as away for ever.
+            # Catch everything: if the thread ended here, Kafka would be reported as away forever.
             self._note(_words(error))
         else:
             with self._lock:

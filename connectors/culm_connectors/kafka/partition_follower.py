@@ -166,7 +166,7 @@ class PartitionFollower:
             with self._changed:
                 requests = tuple(self._requests.values())
             for request in requests:
-                # Callers that wait for these requests must not wait for ever.
+                # Callers that wait for these requests must not wait forever.
                 if not request.done.done():
                     request.done.set_exception(error)
             self._on_loop(lambda: self._fail(error))

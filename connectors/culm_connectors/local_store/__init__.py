@@ -5,7 +5,7 @@
 | folder_lock | lock that gives a folder to one process at a time |
 | lmdb_file | the file: owned by one process, checked when opened, grown when full, its errors translated |
 | long_read | a read transaction that outlives one call |
-| opening | opens a store that can be trusted, or drops it and starts anew; the mark of a closed store |
+| opening | opens a store that can be trusted, or drops it and starts again; the mark of a closed store |
 | sizes | initial and maximum size of the file |
 | writer | the one writing thread, for programs on an event loop |
 | errors | the errors of this package |

@@ -21,7 +21,7 @@ class StoreDamaged(LocalStoreError):
 
 
 class StoreForeign(LocalStoreError):
-    """The file is sound but was filled from another Kafka cluster or from a topic created anew since."""
+    """The file is sound but was filled from another Kafka cluster or from a topic created again since."""
 
     code: ClassVar[str] = "local_store.foreign"
 

@@ -2,7 +2,7 @@
 
 A local store is a cache of topics, so dropping it costs time and no data. It is dropped when its file is
 damaged or of an unknown format, and when it was filled from another Kafka cluster or from a topic that was
-created anew since.
+created again since.
 
 Closing a store leaves a mark with the digest of the file, which opening compares and removes. A file without
 a mark was not closed (the process was killed, the machine went down): every page is walked, and the owner

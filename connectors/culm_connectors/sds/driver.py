@@ -5,7 +5,7 @@ may use is one budget for all of its connections.
 
 Frames of one connection are taken in their order; a frame that must wait (for its key's rates, for capacity
 before Kafka) stops the reader, and at last the remote. Joins and look-ups go on beside. A remote that leaves
-unread what is said to it is waited for in no turn of others, and not for ever.
+unread what is said to it is waited for in no turn of others, and not forever.
 """
 
 from __future__ import annotations

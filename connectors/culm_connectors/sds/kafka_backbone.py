@@ -210,7 +210,7 @@ class KafkaBackbone:
                 listener.happened(event.channel_id, event.event, cursor_of(event.offset + 1))
 
     def _begin_anew(self, gap: EventGap) -> None:
-        """Members notice a gap by the numbers, and read what there is: the channel begins anew here."""
+        """Members notice a gap by the numbers, and read what there is: the channel starts again here."""
         limited.warning("%s", gap)
         self._sequence.forget(gap.channel_id)
 

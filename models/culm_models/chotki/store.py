@@ -70,7 +70,7 @@ class Store(Protocol):
         `checked`: every operand parses as its type, so that an operand alone needs no merge.
 
         A seen vector is kept for new fields of `SEEN_TYPES` and grows with each operand; an operand without
-        one removes it from the field for ever.
+        one removes it from the field forever.
         """
         ...
 

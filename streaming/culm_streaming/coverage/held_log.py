@@ -84,7 +84,7 @@ class HeldLog:
         return len(self.fragments) - before
 
     def prove(self) -> None:
-        """Determine anew which entries are proven, and drop hashes that no later link can name."""
+        """Determine again which entries are proven, and drop hashes that no later link can name."""
         wanted = [number for start, end in self.joined for number in lower_pool(start, end)]
         self.named = {number: self.named[number] for number in wanted}
         self.provable = provable_entries(self.entries, self.joined, self.named, self.fragments)

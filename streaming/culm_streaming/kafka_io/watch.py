@@ -24,7 +24,7 @@ INTERVAL_SECONDS: Final = 5.0
 _TIMEOUT_SECONDS: Final = 10.0
 REMEDY: Final = (
     "move the checkpoints of the jobs away, so that they read their topics from the start "
-    "(docs/operating.md, Topics created anew)"
+    "(docs/operating.md, Topics created again)"
 )
 
 
@@ -131,7 +131,7 @@ class KafkaWatch:
                 if self.is_up:
                     self._publish()
             except Exception as error:
-                # Any error: without this thread, the last answer would stay valid for ever.
+                # Any error: without this thread, the last answer would stay valid forever.
                 self._take_absence(f"{type(error).__name__}: {error}")
 
     def _take_absence(self, reason: str) -> None:

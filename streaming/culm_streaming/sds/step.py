@@ -255,7 +255,7 @@ def _take(shard: _Shard, row: Row, source: Source, position: tuple[str, int, int
 def fire(
     state: JobState, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache
 ) -> SdsOutput:
-    """Run the actions due when the shard's timer expired, each once, and set the timer anew."""
+    """Run the actions due when the shard's timer expired, each once, and set the timer again."""
     output = SdsOutput()
     output.records = _joined(fire_in_pieces(state, expiry_ms, batch_ms, settings, cache, output))
     return output

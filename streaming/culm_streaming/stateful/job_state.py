@@ -4,7 +4,7 @@ A job declares its variables, and its steps load and save values by key; anythin
 is only a cache. In a query they are Spark's state variables (`SparkState`), in tests and tools dictionaries
 (`MemoryState`). Names and columns are part of every checkpoint (tests/streaming/test_frozen_checkpoints.py).
 
-A job whose checkpoint is lost begins anew, unless it can restore its state from the topics that it has
+A job whose checkpoint is lost starts again, unless it can restore its state from the topics that it has
 written: such a job declares `StreamingJob.restored` and `ShardStep.restore` (the job `chotki` does).
 """
 

@@ -190,6 +190,6 @@ def _spark_offsets(encoded: bytes) -> SparkOffsets:
 def _remedy(folder: str) -> str:
     return (
         "nothing was read or written. Run with the prefix and the Kafka that the checkpoint was made with, "
-        f"or with another checkpoint; where topics were created anew, move {folder} away: the job then reads "
-        "its topics from their start (docs/operating.md, Topics created anew)"
+        f"or with another checkpoint; if topics were created again, move {folder} away: the job then reads "
+        "its topics from their start (docs/operating.md, Topics created again)"
     )

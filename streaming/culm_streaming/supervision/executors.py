@@ -1,4 +1,4 @@
-"""Detects missing executors: on a cluster without a free worker, a query silently waits for ever."""
+"""Detects missing executors: on a cluster without a free worker, a query silently waits forever."""
 
 import logging
 import time

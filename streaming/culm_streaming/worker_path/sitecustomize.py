@@ -1,7 +1,7 @@
 """Lets a Python worker of Spark import PySpark compiled, from where it is installed; runs before all else.
 
 Spark puts a zip of PySpark's sources in front of what is installed, and Python compiles what it imports from
-there anew in every process: five times the processor time of the compiled modules. Some workers have no more
+there again in every process: five times the processor time of the compiled modules. Some workers have no more
 than ten seconds to connect back, which they missed again and again on a busy machine. The zip that belongs to
 the installed PySpark holds the same sources; any other stays.
 """

@@ -3,7 +3,7 @@
 Memory is bounded, whatever the topic holds: a page cache, and the result of one call. Without a folder the
 file is a private temporary one. With one it is a cache of `chotki.state`: rows, vectors and the offsets that
 they cover change in one transaction, so it always holds a past state of the topic. A file of another topic or
-another layout, or a damaged one, is emptied and filled anew.
+another layout, or a damaged one, is emptied and filled again.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def judge(error: KafkaError, topic: str, watch: TopicWatch) -> None:
     """
     code = error.code()
     if code in OUT_OF_RANGE:
-        watch.check_now()  # has a clearer error if the topic was created anew
+        watch.check_now()  # has a clearer error if the topic was created again
         raise OffsetOutOfRange(
             f"{topic}: the position to read from is not in the topic ({error.str()}): records that were not "
             "read yet are gone, or the topic is another one"

@@ -90,7 +90,7 @@ class EventSequence:
                 raise self._gap(channel_id)
 
     def forget(self, channel_id: str) -> None:
-        """Let the channel begin anew with its next event."""
+        """Let the channel start again with its next event."""
         self.numbers.pop(channel_id, None)
         self.set_aside.pop(channel_id, None)
         self._drop(channel_id)

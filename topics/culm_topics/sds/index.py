@@ -37,7 +37,7 @@ class SdsIndex(Closing):
     """The positions of channels' messages in `sds.messages`, as far as `catch_up` and `poll` have read.
 
     `path` is a SQLite file, kept between runs and shared between programs of one deployment. The index is
-    read anew if in doubt: another topic of the same name, a damaged file, offsets that the topic does not
+    read again if in doubt: another topic of the same name, a damaged file, offsets that the topic does not
     have. With `channels` only their partitions are read. About 250 bytes of disk per message.
 
     Raises `TopicMissing`, `KafkaFailure`, and `IndexFileFailed` if the file cannot be written; records that
@@ -207,7 +207,7 @@ class SdsIndex(Closing):
             return None
 
     def _ask(self, question: Callable[[], _Answer], nothing: _Answer) -> _Answer:
-        """Return the file's answer, or `nothing` if the file is damaged; the next `poll` fills it anew."""
+        """Return the file's answer, or `nothing` if the file is damaged; the next `poll` fills it again."""
         try:
             return question()
         except sqlite3.DatabaseError as error:

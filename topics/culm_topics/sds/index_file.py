@@ -3,7 +3,7 @@
 Rows and the offsets that they cover are written in one transaction, so the file always holds a past state of
 the topic; a process that is killed leaves the previous one. Several processes may share a file: the first to
 write wins, and records below the file's offset are skipped. A file of another origin (another topic) or
-another layout, or a damaged file, is emptied and filled anew.
+another layout, or a damaged file, is emptied and filled again.
 """
 
 import sqlite3
@@ -65,7 +65,7 @@ class IndexFile:
             self._file = self._open(origin)
 
     def renew(self, origin: str, *, discard: bool) -> None:
-        """Begin anew, unless another program already has done so for this origin.
+        """Start again, unless another program already has done so for this origin.
 
         `discard`: the file is in doubt and is deleted; programs that have it open keep their copy.
         """
@@ -116,7 +116,7 @@ class IndexFile:
         """Apply the changes at offsets `first` to before `after` of a partition: (offset, change), in order.
 
         Changes at offsets that the file already covers are ignored. Returns False if the file does not reach
-        `first`: it was emptied meanwhile, and its reader has to begin anew.
+        `first`: it was emptied meanwhile, and its reader has to start again.
         """
         with self._lock, _transaction(self._file):
             row = self._file.execute(

@@ -129,7 +129,7 @@ SdsCommand = Literal["join", "leave", "send", "ephemeral", "resend", "open", "tr
 now.
 
 `open`: a full participant has joined a channel without participants. Sent by an operator: the channel changes
-its owner, and begins anew if its profile differs. `transfer`: an operator gives a hosted id to a key.
+its owner, and starts again if its profile differs. `transfer`: an operator gives a hosted id to a key.
 """
 
 COMMANDS: tuple[SdsCommand, ...] = get_args(SdsCommand)

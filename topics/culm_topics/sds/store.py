@@ -1,8 +1,8 @@
 """`SdsStore`: retrieval of messages from `sds.messages`, by hint and by id.
 
 Requested messages are sorted by offset, and near ones are read together. Each record is checked against the
-hint or the index, and against the id. A hint of this deployment that is wrong (the topic was created anew, or
-the hint is forged) costs one read; then the index is used.
+hint or the index, and against the id. A hint of this deployment that is wrong (the topic was created again,
+or the hint is forged) costs one read; then the index is used.
 """
 
 import threading

@@ -38,7 +38,7 @@ class Retention:
     def drop_due(self) -> list[tuple[LogKey, int]]:
         """Drop a bounded number of payloads if the interval is over. Returns the dropped payloads.
 
-        The interval begins anew when there is nothing more to drop. Call it if nothing else writes.
+        The interval starts again when there is nothing more to drop. Call it if nothing else writes.
         """
         now_s = time.monotonic()
         if now_s - self._completed_s < self._rule.interval_s:

@@ -158,7 +158,7 @@ class StateFollower:
         return ()
 
     async def lost(self, topic: str) -> None:
-        """Mark the store to be filled anew from the records that the topic has now."""
+        """Mark the store to be filled again from the records that the topic has now."""
         self._store.condemn()
 
     async def _apply_whole(self, staged: StagedState) -> None:

@@ -77,7 +77,7 @@ class DagEdge:
             await asyncio.sleep(_MEASURED_EVERY_S)
 
     async def _drop_expired(self) -> None:
-        """Drop expired spools, for ever."""
+        """Drop expired spools, forever."""
         while True:
             await asyncio.sleep(_EXPIRED_EVERY_S)
             await self.service.work(lambda folder: folder.drop_expired())

@@ -203,7 +203,7 @@ class NodeTable:
             )
             row = self._database.execute(query, (parent.raw,)).fetchone()
             if row is None or row[0] == DagBlockKind.UCAN:
-                continue  # a UCAN is not a node: a node that names it as its prior waits for ever
+                continue  # a UCAN is not a node: a node that names it as its prior waits forever
             if (row[0] == DagBlockKind.PUBLISH) != node.is_publish:
                 raise ChainMixed("publishes build on publishes, and nothing else does")
             if row[1] != own_id:

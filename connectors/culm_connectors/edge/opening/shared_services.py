@@ -1,7 +1,7 @@
 """Services that protocols of a connector share: each is open, and runs, for as long as one of them uses it.
 
 A service that fails ends every protocol that uses it. It is closed with the error that ended it when the last
-of them has left. The next protocol that requests it opens it anew.
+of them has left. The next protocol that requests it opens it again.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Files are opened, grown, locked and closed as for every local store (`culm_conne
 | audit | checks that records agree with each other; removes logs so that they are read again |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
 | sync_ranges | the sync range of each schema in memory, with fingerprints |
-| opening | opens an index: trusts it, or drops it and starts anew |
+| opening | opens an index: trusts it, or drops it and starts again |
 | errors | the errors of the index |
 | writer | the one writer thread, for programs with an event loop |
 """

@@ -28,7 +28,7 @@ class IndexDamaged(IndexStoreError, StoreDamaged):
 
 
 class IndexForeign(IndexStoreError, StoreForeign):
-    """The file is sound, but was filled from another Kafka cluster or from a topic created anew since."""
+    """The file is sound, but was filled from another Kafka cluster or from a topic created again since."""
 
     code: ClassVar[str] = "index.foreign"
 

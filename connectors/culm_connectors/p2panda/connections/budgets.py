@@ -1,6 +1,6 @@
 """Budgets of each key, and the keys that are not served for a while because too much was refused.
 
-A budget belongs to the key, not to the connection: whoever connects anew goes on with what it had left. An
+A budget belongs to the key, not to the connection: whoever connects again goes on with what it had left. An
 address has one for what is refused of all its keys together, since whoever makes keys makes peers; keys that
 have brought anything sound are not held liable for others at their address.
 """

@@ -76,7 +76,7 @@ class StreamWriter:
         self._all_ready = False
 
     async def run(self) -> None:
-        """Write for ever what waits for the remote. Raises `TransportError`."""
+        """Write forever what waits for the remote. Raises `TransportError`."""
         link, shared = self._link, self._shared
         shared.claims.listeners.add(self._arrived)
         try:

@@ -2,7 +2,7 @@
 
 A full participant's message goes at once to the other full participants of its channel here, and into
 `sds.in` for the job and the other connectors. What the backbone hears goes to members likewise. Nothing
-that a peer leaves unread is buffered for ever: one that is too slow for what happens is dropped and comes
+that a peer leaves unread is buffered forever: one that is too slow for what happens is dropped and comes
 again; what can wait (the past) waits for capacity.
 """
 

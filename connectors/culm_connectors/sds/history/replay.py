@@ -1,8 +1,8 @@
 """Reading one channel's past out of Kafka: messages of the store and events, page by page, in order.
 
 A page is read in a thread and is bounded in bytes; the caller decides when the next one is. An offset that
-the topic does not have (the topic was made anew) means the beginning: what comes twice is harmless to whoever
-hears it. Kafka clients are lent and given back: opening one costs more than most channels' past.
+the topic does not have (the topic was created again) means the beginning: what comes twice is harmless to
+whoever hears it. Kafka clients are lent and given back: opening one costs more than most channels' past.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ async def _pages(
     async with readers.lend(topic) as reader:
         last = await _undisturbed(partial(_begin, reader, partition, start))
         if isinstance(end, int):
-            # Of a topic that was made anew since, there is less than was promised.
+            # Of a topic that was created again since, there is less than was promised.
             last = min(end, last)
         while True:
             records: list[TopicMessage] = []

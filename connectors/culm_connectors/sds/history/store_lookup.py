@@ -61,7 +61,7 @@ class Lookups:
         self._begun.set()
 
     async def run(self) -> None:
-        """Keep the index up to date, for ever; without the topic or the broker, try again later."""
+        """Keep the index up to date, forever; without the topic or the broker, try again later."""
         await self._begun.wait()
         while not self._stopping.is_set():
             try:

@@ -216,7 +216,7 @@ class Participant:
             self.snapshot()
 
     def snapshot(self) -> None:
-        """Write all of the state anew."""
+        """Write the whole state again."""
         self._folder.commit()
         self._folder.write_snapshot(
             ParticipantSnapshot(

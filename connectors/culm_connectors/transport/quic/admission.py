@@ -183,7 +183,7 @@ class Admission:
 
     def _negotiate_version(self, header: QuicHeader, source: Address) -> None:
         if header.packet_type == QuicPacketType.VERSION_NEGOTIATION:
-            return  # answering one with another would let two servers talk for ever
+            return  # answering one with another would let two servers talk forever
         self._send(
             encode_quic_version_negotiation(
                 source_cid=header.destination_cid,

@@ -2,7 +2,7 @@
 
 Nodes decode CBOR leniently: open lengths, numbers in long forms, big numbers, tags in some places and not in
 others, an array of numbers for an operation id. Two peers that disagree on one operation disagree on its log
-for ever, so this reader follows the p2panda node's behaviour in each place, as determined by experiments. It
+forever, so this reader follows the p2panda node's behaviour in each place, as determined by experiments. It
 is slow and rarely used: `operation` reads the usual encoding by itself and uses this reader for all others.
 """
 

@@ -72,7 +72,7 @@ class AutoSync:
         return mode in self._given_up or mode in self._silent
 
     def give_up(self, mode: int) -> None:
-        """Exclude a mode that did not work with this remote until the link is established anew."""
+        """Exclude a mode that did not work with this remote until the link is established again."""
         self._given_up.add(mode)
 
     def unanswered(self, mode: int) -> None:

@@ -86,7 +86,7 @@ class SessionLifecycle:
     def _time_out(self, session: Session, idle_ms: int, now: int) -> None:
         error = session_errors.SessionTimeoutError(f"nothing for {idle_ms} ms")
         if self._peer.settings.compat == "spec":
-            # The remote may be in live mode by now; its entries would be ignored for ever.
+            # The remote may be in live mode by now; its entries would be ignored forever.
             self.give_up(session, error, now)
         else:
             # A p2panda node reuses ids at once, so that this would end another session.

@@ -2,9 +2,9 @@
 
 Neighbours in the row are connected. Each of the four directions of a connection is delayed independently and
 split anywhere, so that data overtakes control and the reverse. First, actions are random: ranges are
-proposed, adjusted, refused and cancelled, entries are published, and connections are lost and made anew. In
-greedy runs, some ends hold wrong parts of payloads, and in some runs, one end has another branch of the log.
-Then everything is delivered, and cancelled, until nothing is left.
+proposed, adjusted, refused and cancelled, entries are published, and connections are lost and created again.
+In greedy runs, some ends hold wrong parts of payloads, and in some runs, one end has another branch of the
+log. Then everything is delivered, and cancelled, until nothing is left.
 
 Invariants: no end ever drops another. Nothing is sent beyond what was requested (`DataWitness`). Every
 request is freed. Credit is equal at both ends, and back at its initial value. Nothing is held that its author

@@ -142,7 +142,7 @@ class SdsSimulation(Simulation[SdsNode]):
         return ""
 
     def _excused(self, node: SdsNode, lacking: set[str]) -> set[str]:
-        """Return the messages that a node may be missing for ever; empty if there is a store."""
+        """Return the messages that a node may be missing forever; empty if there is a store."""
         if self.scenario.store:
             return set()
         # Profile nim has no syncs that name missing messages. A node that lost everything learns the past

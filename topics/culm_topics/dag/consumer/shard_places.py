@@ -1,6 +1,6 @@
 """The locations of blocks in shards: the present contents of `dag.shard-index`, in a local SQLite file.
 
-The file is filled anew if it is damaged, of another format, or belongs to another cluster or creation of the
+The file is filled again if it is damaged, of another format, or belongs to another cluster or creation of the
 topic: all of it is in Kafka. It takes about 100 bytes per block.
 """
 

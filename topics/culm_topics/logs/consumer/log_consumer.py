@@ -2,7 +2,7 @@
 
 The topic `logs` may hold repeats, also interleaved with later records, because the streaming sink is
 at-least-once. The consumer drops them, also across its own restarts, and it never skips an entry: a log with
-a missing entry is set aside, and an offset out of range or a topic created anew is an error.
+a missing entry is set aside, and an offset out of range or a topic created again is an error.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 The only authority on a group's position is the offset committed in Kafka. A snapshot states the heights at an
 offset of a partition. It is written after Kafka has stored the commit, with its offsets in one SQLite
 transaction. A snapshot that lags behind is useful (the rest is read again). One that is ahead of Kafka, of
-another selection or damaged is dropped. One of another origin is an error: the topic was created anew, which
+another selection or damaged is dropped. One of another origin is an error: the topic was created again, which
 Kafka alone does not show, since it deletes a deleted topic's committed offsets.
 """
 
