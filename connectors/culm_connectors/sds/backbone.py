@@ -24,10 +24,10 @@ class OutgoingRecord:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Stored]):
-    """The next part of a channel's past, and the cursor behind it; bounded in bytes.
+    """The next page of a channel's history, bounded in bytes, and the cursor after it.
 
-    `present`: nothing else had been kept when this page was read; what comes later is heard live. `end`: the
-    cursor of what had been kept when the reading began.
+    `present`: this was the last page when it was read; later messages arrive live. `end`: the cursor at which
+    the history ended when reading started.
     """
 
     items: tuple[Stored, ...]
@@ -37,11 +37,11 @@ class Page(Generic[Stored]):
 
 
 EventAt: TypeAlias = tuple[SdsEventRecord, bytes]
-"""An event and the cursor behind it."""
+"""An event and the cursor after it."""
 
 
 class ChannelListener(Protocol):
-    """Receives what others send in followed channels. Called on the event loop; must not block."""
+    """Receives the messages of others in followed channels. Called on the event loop; must not block."""
 
     def received(
         self, channel_id: str, profile: Profile, wire: bytes, retrieval_hint: bytes | None = None
@@ -68,7 +68,7 @@ class Backbone(Protocol):
     owners: ChannelOwners
 
     async def follow(self, channel_id: str) -> None:
-        """Follow a channel; it is received when this returns, until `unfollow` has been called as often."""
+        """Follow a channel, which is received when this returns, until `unfollow` was called as often."""
         ...
 
     def unfollow(self, channel_id: str) -> None:
@@ -84,8 +84,8 @@ class Backbone(Protocol):
     ) -> AsyncGenerator[Page[StoredMessage], None]:
         """Yield the channel's stored messages, from a cursor (empty: all) to `end` (empty: the present).
 
-        What it holds open is closed with it: whoever must wait between two pages closes it, and goes on from
-        the last page's cursor to its end.
+        Closing the generator closes the clients that it uses. A caller that must wait between two pages
+        closes it and continues later from the cursor of the last page to its end.
         """
         ...
 
@@ -94,7 +94,7 @@ class Backbone(Protocol):
     ) -> AsyncGenerator[Page[EventAt], None]:
         """Yield the channel's events from a cursor (empty: all) to the present; some may come twice.
 
-        `expected`: the number of the first, where it is known; without it, whichever comes first.
+        `expected`: the number of the first event, if it is known; otherwise any event may be the first.
         """
         ...
 

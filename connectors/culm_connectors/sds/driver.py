@@ -1,11 +1,11 @@
-"""Drives SDS over many connections: each is taken in, served and let go; `channels` has what happens in them.
+"""Drives SDS over many connections: accepts, serves and closes them; `channels` handles their contents.
 
-The serving side opens the stream and greets, then frames go both ways until the connection ends. What a key
-may use is one budget for all of its connections.
+The serving side opens the stream and sends a greeting; then frames go both ways until the connection ends.
+All connections of a key share one budget.
 
-Frames of one connection are taken in their order; a frame that must wait (for its key's rates, for capacity
-before Kafka) stops the reader, and at last the remote. Joins and look-ups go on beside. A remote that leaves
-unread what is said to it is waited for in no turn of others, and not forever.
+Frames of one connection are processed in order. A frame that must wait (for the rates of its key, or for
+capacity before Kafka) stops the reader, and eventually the remote. Joins and look-ups run concurrently. A
+remote that does not read never delays others, and is disconnected after a time.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class SdsDriver:
         await self.channels.run()
 
     async def serve(self, connection: Connection) -> None:
-        """Serve SDS on an accepted connection until it ends; never raises for what the remote does."""
+        """Serve SDS on an accepted connection until it ends; never raises because of the remote."""
         budget = self._budgets.begin(connection.peer_id, time.monotonic())
         if budget is None:
             self.links.refuse(connection, CloseCode.OVERLOADED, "too many connections of this key")
@@ -252,7 +252,7 @@ class _Talk:
         link.say(Refused(code, reason, channel_id, token))
 
     async def _member(self, channel_id: str, *, hosted: bool) -> Membership | None:
-        """The membership, once it is in force: a client need not wait for its join to be answered."""
+        """Return the membership once it is in force: a client need not wait for the answer to its join."""
         member = self._link.memberships.get(channel_id)
         if member is not None:
             await member.entered.wait()

@@ -14,7 +14,7 @@ class SdsEdgeError(ConnectorError):
 
 
 class OwnedSenderError(SdsEdgeError):
-    """A message under a sender id of somebody else that is not a copy of a message by its owner."""
+    """A message under the sender id of another key that is not a copy of a message by its owner."""
 
     code: ClassVar[str] = "sds.sender.owned"
 

@@ -1,10 +1,10 @@
 """The backbone in Kafka: channels are followed, written, and read back through its topics.
 
-Live come `sds.in` (what other connectors' peers said), `sds.out` (what participants of the job say),
-`sds.events` and `sds.fetch`, of the partitions whose channels somebody here has joined. The past comes from
-`sds.messages` and `sds.events`; single messages come through the index, which is kept in a local file from
-the first join on. An ephemeral message takes the same way as any other, through `sds.in`, which keeps
-records for a time only and which the job ignores it in.
+Live data comes from `sds.in` (messages of the peers of other connectors), `sds.out` (messages of participants
+of the job), `sds.events` and `sds.fetch`, from the partitions of channels with members here. History comes
+from `sds.messages` and `sds.events`. Single messages are found by the index, which is kept in a local file
+from the first join on. An ephemeral message takes the same way as any other, through `sds.in`, which keeps
+records only for a time; the job ignores it there.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class KafkaBackbone:
         await self._past.close()
 
     async def run(self) -> None:
-        """Keep the index of the store up to date; ends in the error that ended the following, if any."""
+        """Keep the index of the store up to date; raises the error that ended following, if any."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._lookups.run())
             await asyncio.shield(self._following.failure)
@@ -105,7 +105,7 @@ class KafkaBackbone:
     # What is sent.
 
     async def put(self, batch: Sequence[OutgoingRecord]) -> None:
-        """Keep records, in order."""
+        """Produce records, in order."""
         partitions = await self._partition_count()
         destinations: dict[tuple[str, int], list[ProducerRecord]] = {}
         for outgoing in batch:
@@ -132,7 +132,7 @@ class KafkaBackbone:
     # What is received.
 
     def subscribe(self, listener: ChannelListener) -> None:
-        """Tell a listener what happens in followed channels from now on."""
+        """Report events of followed channels to a listener from now on."""
         self._listeners.append(listener)
 
     async def follow(self, channel_id: str) -> None:
@@ -147,7 +147,7 @@ class KafkaBackbone:
         self._lookups.begin()
 
     def unfollow(self, channel_id: str) -> None:
-        """One less wants to hear the channel."""
+        """A subscriber left the channel."""
         assert self._partitions is not None, "it was followed"
         self._forget(channel_id)
         self._following.unfollow(shard_of(channel_id, self._partitions))
@@ -210,7 +210,7 @@ class KafkaBackbone:
                 listener.happened(event.channel_id, event.event, cursor_of(event.offset + 1))
 
     def _begin_anew(self, gap: EventGap) -> None:
-        """Members notice a gap by the numbers, and read what there is: the channel starts again here."""
+        """Start the channel again: members notice the gap by the numbers and read the history."""
         limited.warning("%s", gap)
         self._sequence.forget(gap.channel_id)
 
@@ -219,7 +219,7 @@ class KafkaBackbone:
     async def history(
         self, channel_id: str, cursor: bytes, end: bytes = b""
     ) -> AsyncGenerator[Page[StoredMessage], None]:
-        """The channel's messages in the store, from a cursor to `end`, or to the present."""
+        """Yield the channel's messages in the store, from a cursor to `end`, or to the present."""
         partition = shard_of(channel_id, await self._partition_count())
         async with contextlib.aclosing(
             read_history(self._past, channel_id, partition, offset_of(cursor), offset_of(end))
@@ -230,7 +230,7 @@ class KafkaBackbone:
     async def events(
         self, channel_id: str, cursor: bytes, expected: int | None = None
     ) -> AsyncGenerator[Page[EventAt], None]:
-        """The channel's events from a cursor to the present."""
+        """Yield the channel's events from a cursor to the present."""
         partition = shard_of(channel_id, await self._partition_count())
         position = ("sds.events", partition)
         async with contextlib.aclosing(
@@ -250,7 +250,7 @@ class KafkaBackbone:
                 yield Page(items, cursor_of(offset), present)
 
     def present(self, channel_id: str) -> bytes:
-        """The cursor of the events from which on they come live."""
+        """Return the cursor from which on events arrive live."""
         assert self._partitions is not None, "it is followed"
         partition = shard_of(channel_id, self._partitions)
         return cursor_of(self._following.positions.get(("sds.events", partition), 0))

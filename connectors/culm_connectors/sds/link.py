@@ -50,7 +50,7 @@ class Membership:
     last: int | None = None
     """Hosted: the number of the last event that was sent or skipped; None before the first."""
     cursor: bytes = b""
-    """Hosted: the cursor behind that event."""
+    """Hosted: the cursor after that event."""
     on_behind: Callable[[], Coroutine[Any, Any, None]] | None = None
     """Hosted: reads missed events."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -177,7 +177,7 @@ class MemberLink(ServedLink):
 
     @property
     def has_capacity(self) -> bool:
-        """Whether little enough waits to add data of the past, which can also be read later."""
+        """Whether the outbox has capacity for history, which can also be read later."""
         settings = self._settings
         return self.outbox_bytes <= min(settings.max_unsent_past_bytes, settings.max_outbox_bytes // 2)
 
@@ -198,7 +198,7 @@ _Entry = tuple[OutgoingRecord, "Callable[[], None] | None"]
 
 
 class Staging:
-    """Records of peers on their way into Kafka: in order, bounded, and each key no more than its share.
+    """Records of peers that wait for Kafka: in order, bounded, and for each key at most its share.
 
     `run` must be running; an error of the backbone ends it.
     """

@@ -1,7 +1,7 @@
 """Heads of channels: full participants receive the newest message ids and request what they are missing.
 
-After a join, when somebody asks, and once whenever a channel has fallen silent with other newest messages
-than were told before: a message that no later one has named yet is missed by nobody for long.
+A head is sent after a join, on request, and once whenever a channel has become quiet and its newest messages
+differ from those sent before. So a message that no later message names yet is not missed for long.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Joining a channel: the check of the join, then the channel's past, then its live messages.
+"""Joining a channel: the check of the join, then the channel's history, then its live messages.
 
-A full participant hears what happens from the moment of its join on; the past since its cursor comes beside,
-in the store's order, and at last the head. A hosted participant's client gets the channel's events in the
-order of their numbers: the past is read until it has caught up with what is heard, then they come live.
+A full participant receives live messages from its join on. At the same time it receives the history since its
+cursor, in the order of the store, and at the end the head. The client of a hosted participant receives the
+events of the channel in the order of their numbers: first the history, and live events once it has caught up.
 
-The past is read in turns. Data that a remote has no capacity for is kept, a page at most, while it is
-waited for without a turn.
+Members take turns to read history. While a remote has no capacity, at most one page is kept for it, and it
+does not occupy a turn.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Channels with members at this edge, and the exchange among the members and with Kafka.
 
 A full participant's message goes at once to the other full participants of its channel here, and into
-`sds.in` for the job and the other connectors. What the backbone hears goes to members likewise. Nothing
-that a peer leaves unread is buffered forever: one that is too slow for what happens is dropped and comes
-again; what can wait (the past) waits for capacity.
+`sds.in` for the job and the other connectors. Messages from the backbone go to members in the same way.
+Unread data of a peer is not buffered forever: a peer that is too slow for live messages is disconnected and
+has to connect again; history waits for capacity.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Channels:
 
     @property
     def is_fetching(self) -> bool:
-        """Whether messages that the job is missing are being looked for now."""
+        """Whether a search for messages that the job is missing is running."""
         return bool(self._fetches)
 
     # Who is in.
@@ -185,7 +185,7 @@ class Channels:
     # What the backbone hears.
 
     def owned(self, channel_id: str, participant_id: str) -> None:
-        """Admit or dismiss members after the owner of an id, or of the channel (""), has become known."""
+        """Admit or remove members after the owner of an id, or of the channel (""), has become known."""
         for profile in _PROFILES:
             channel = self.open_channels.get((channel_id, profile))
             if channel is None:
@@ -203,7 +203,7 @@ class Channels:
                     member.admitted.set()
 
     def _join_refused(self, channel: ChannelMembers, event: SdsEventRecord) -> None:
-        """Dismiss the member whose join the job refused; no other member is informed."""
+        """Remove the member whose join the job refused; no other member is informed."""
         for member in tuple(channel.hosted.values()):
             if member.join_token and member.join_token == event.details.get("token"):
                 code = str(event.details.get("code"))
@@ -306,7 +306,7 @@ def _ephemeral_frame(message: Message) -> EventFrame:
 def _concerns(member: Membership, event: SdsEventRecord) -> bool:
     """Whether an event is of the channel or of the participant itself, including messages delivered to it.
 
-    An ephemeral message has come on the live path already.
+    An ephemeral message has already arrived on the live path.
     """
     if event.kind == "delivered" and event.details.get("ephemeral") is True:
         return False

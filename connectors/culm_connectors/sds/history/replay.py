@@ -1,8 +1,9 @@
-"""Reading one channel's past out of Kafka: messages of the store and events, page by page, in order.
+"""Reads the history of one channel from Kafka: messages of the store and events, page by page, in order.
 
-A page is read in a thread and is bounded in bytes; the caller decides when the next one is. An offset that
-the topic does not have (the topic was created again) means the beginning: what comes twice is harmless to
-whoever hears it. Kafka clients are lent and given back: opening one costs more than most channels' past.
+A page is read in a thread and is bounded in bytes; the caller decides when to read the next one. An offset
+that the topic does not have (the topic was created again) means the beginning: receivers tolerate repeated
+messages. Kafka clients are reused, because opening one takes longer than reading the history of most
+channels.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _IDLE_S: Final = 10.0
 
 
 class PastReaders:
-    """Kafka clients that read the past, of one topic each; open ones are used again. For one event loop."""
+    """Kafka clients that read history, of one topic each; open ones are reused. For one event loop."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
@@ -60,7 +61,8 @@ class PastReaders:
 
     @contextlib.asynccontextmanager
     async def lend(self, topic: str) -> AsyncGenerator[TopicPartitions, None]:
-        """A client for the catalogue topic `topic`, which reads nothing yet; one that failed is not kept.
+        """Lend a client for the catalogue topic `topic` without an assignment; a client that failed is not
+        kept.
 
         Raises `TopicMissing` and `KafkaFailure`.
         """
@@ -124,10 +126,10 @@ class PastReaders:
 async def read_history(
     readers: PastReaders, channel_id: str, partition: int, start: int | None, end: int | None = None
 ) -> AsyncGenerator[tuple[tuple[StoredMessage, ...], int, int], None]:
-    """Messages of a channel, the offset behind them, and where reading ends.
+    """Yield messages of a channel, the offset after them, and the offset at which reading ends.
 
-    That is at `end`, and without one where the partition ended at the beginning: not before the page has come
-    there, so that a writer who is quicker than the reader cannot keep it from its end.
+    Reading ends at `end`, or without it at the end that the partition had at the first page, so that a
+    writer that is faster than the reader cannot keep it from ending.
     """
     key = channel_key(channel_id)
     async with contextlib.aclosing(_pages(readers, "sds.messages", partition, start, end)) as pages:
@@ -146,11 +148,12 @@ async def read_events(
     *,
     now_ms: Callable[[], int] = steady_ms,
 ) -> AsyncGenerator[tuple[tuple[ChannelEvent, ...], int, bool], None]:
-    """Events of a channel in order, the offset behind the last, and whether what follows is heard live.
+    """Yield events of a channel in order, the offset after the last, and whether later ones arrive live.
 
-    `heard`: the next offset that comes live. A batch of the job that failed half-way leaves a hole which its
-    second run fills: events behind it wait for that, and are given all the same after a minute, or when they
-    are many. `expected`: the number of the first, where it is known; else whichever comes first.
+    `heard`: the next offset that arrives live. A batch of the job that failed in the middle leaves a gap
+    that its second run fills: events after it wait for that, but at most a minute, and at most a certain
+    number of them. `expected`: the number of the first event, if it is known; otherwise any event may be the
+    first.
     """
     key = channel_key(channel_id)
     early: dict[int, ChannelEvent] = {}
@@ -192,9 +195,9 @@ async def _pages(
     start: int | None,
     end: Callable[[], int] | int | None = None,
 ) -> AsyncGenerator[tuple[list[TopicMessage], int, int], None]:
-    """Records of a partition, the offset behind them, and the end, until they have come there.
+    """Yield records of a partition, the offset after them, and the end, until that is reached.
 
-    `end`: a function is asked again after each page; without any, the end that the partition has now.
+    `end`: a function is called again after each page; by default it is the current end of the partition.
     """
     async with readers.lend(topic) as reader:
         last = await _undisturbed(partial(_begin, reader, partition, start))

@@ -1,8 +1,8 @@
-"""Single messages out of the store, and the newest of a channel, through the index in a local file.
+"""Looks up single messages of the store, and the newest ones of a channel, by the index in a local file.
 
 The index is opened when the first channel is joined and kept up to date from then on by a thread of its own;
-what it does not hold yet is found by hints of ours alone, or asked of peers. A full disk makes the index
-late; channels are served all the same, since nothing that peers bring is kept in it.
+Messages that are not in it yet are found by this deployment's own hints, or requested from peers. A full disk
+delays the index; channels are served nevertheless, since the index contains no data of peers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SETTLED_S = 60.0
 
 
 class Lookups:
-    """`run` must be running; `begin` has it work."""
+    """`run` must be running; `begin` starts its work."""
 
     def __init__(self, kafka: KafkaSettings, path: Path) -> None:
         self._kafka = kafka
@@ -54,10 +54,10 @@ class Lookups:
         self._asking = threading.Lock()
         self._ends: deque[tuple[float, Mapping[int, int]]] = deque()
         self.failure: IndexFileFailed | None = None
-        """Why the index cannot be written now."""
+        """The reason why the index cannot be written now."""
 
     def begin(self) -> None:
-        """Somebody will ask."""
+        """Start work, because requests will follow."""
         self._begun.set()
 
     async def run(self) -> None:
@@ -115,7 +115,7 @@ class Lookups:
             self._ends.popleft()
 
     def settled(self, partition: int) -> int | None:
-        """An offset of the store before which everything was stored a while ago; None: not known yet."""
+        """Return an offset of the store before which everything was stored some time ago; None if unknown."""
         if not self._ends or self._ends[0][0] > time.monotonic() - _SETTLED_S:
             return None
         return self._ends[0][1].get(partition)

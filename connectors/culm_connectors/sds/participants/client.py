@@ -5,9 +5,9 @@
         message_id = await client.send(b"hello")
         await client.acknowledged(message_id)
 
-The participant's state is in the deployment and goes on without its client. What the client keeps is where it
-stands in the channel's events (`place`): with it, nothing is heard twice and nothing is missed, at whichever
-connector it comes back. A command is repeated with its token until the edge has it, and done once.
+The state of the participant is in the deployment and does not need its client. The client keeps its position
+in the events of the channel (`position`). With it, it receives each event once, at whichever connector it
+continues. A command is repeated with its token until the edge has it, and executed once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ EventListener = Callable[[EventFrame], None]
 
 @dataclass(frozen=True, slots=True)
 class EventPosition:
-    """A client's position in its channel's events: the last number, and the edge's cursor behind it."""
+    """A client's position in its channel's events: the last number, and the edge's cursor after it."""
 
     number: int = 0
     cursor: bytes | None = None
@@ -72,9 +72,9 @@ class _Waiting:
 class SdsClient:
     """A client of one hosted participant; an asynchronous context manager, for one event loop.
 
-    `settings`: those of the channel that differ from the profile's, if this is its first join. `listeners`
-    hear each event of the channel that concerns the participant once, in the order of the numbers, and
-    ephemeral messages without one.
+    `settings`: the settings of the channel that differ from the profile's, for its first join. `listeners`
+    receive each event of the channel that concerns the participant once, in the order of the numbers, and
+    ephemeral messages, which have no number.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class SdsClient:
     def dial(self, address: Address, expected_peer_id: bytes | None = None) -> asyncio.Task[None]:
         """Keep a connection to an edge, dialling again when it ends; cancel the task to stop.
 
-        The task ends with JoinRefusedError where the edge will not let this participant in.
+        The task ends with `JoinRefusedError` if the edge refuses this participant.
         """
         return self._dials.start(
             keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk, self._failed)
@@ -130,8 +130,8 @@ class SdsClient:
     async def send(self, content: bytes, *, ephemeral: bool = False, token: bytes | None = None) -> str:
         """Send a message; returns its id once the edge has it durably. It may wait for a connection.
 
-        `token`: 16 bytes of the caller's, so that a repetition by another process is the same message.
-        Raises `CommandRefusedError`; `SdsEdgeError` where too much waits, or for an ephemeral message
+        `token`: 16 bytes of the caller, which make a repetition by another process the same message.
+        Raises `CommandRefusedError`; `SdsEdgeError` if too much waits, or for an ephemeral message
         without a connection.
         """
         if len(self._waiting) >= _MAX_WAITING:
