@@ -200,18 +200,18 @@ def test_a_seed_gives_the_same_run_again(folder: Path) -> None:
 
 
 def without_after() -> contextlib.AbstractContextManager[Any]:
-    def packet(bringer: Any, _: int, record: bytes, compat: Any) -> PacketRecord:
-        return PacketRecord(bringer, 0, record, compat)
+    def packet(origin: Any, _: int, record: bytes, compat: Any) -> PacketRecord:
+        return PacketRecord(origin, 0, record, compat)
 
-    def commit(bringer: Any, t: Any, vector: bytes, _: bytes, ends: Any) -> CommitRecord:
-        return CommitRecord(bringer, t, vector, b"", ends)
+    def commit(origin: Any, t: Any, vector: bytes, _: bytes, ends: Any) -> CommitRecord:
+        return CommitRecord(origin, t, vector, b"", ends)
 
     return patch.multiple(publisher, PacketRecord=packet, CommitRecord=commit)
 
 
 def without_ends() -> contextlib.AbstractContextManager[Any]:
-    def commit(bringer: Any, t: Any, vector: bytes, after: bytes, _: Any) -> CommitRecord:
-        return CommitRecord(bringer, t, vector, after, ())
+    def commit(origin: Any, t: Any, vector: bytes, after: bytes, _: Any) -> CommitRecord:
+        return CommitRecord(origin, t, vector, after, ())
 
     return patch.object(publisher, "CommitRecord", commit)
 

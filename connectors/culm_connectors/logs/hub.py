@@ -306,17 +306,17 @@ class LogHub:
         if subscriber not in self._subscribers:
             self._subscribers.append(subscriber)
 
-    async def store(self, arrivals: Sequence[Arrival], bringer: object = None) -> Sequence[SoundEntry]:
+    async def store(self, arrivals: Sequence[Arrival], sender: object = None) -> Sequence[SoundEntry]:
         """Store entries from peers, in this order; returns those that the index could not store.
 
-        Those are on `entries` all the same, and the job decides about them. If the `bringer` is a subscriber,
+        Those are on `entries` all the same, and the job decides about them. If the `sender` is a subscriber,
         it is not notified: the return value tells it enough. Raises `ProduceFailed`, `IndexDamaged`.
         """
         await self._durable.entries(arrivals)
         commit = await self._index.write(
             [arrival.checked for arrival in arrivals], brought_by=[arrival.remote for arrival in arrivals]
         )
-        self._notify(commit, bringer)
+        self._notify(commit, sender)
         return [*commit.conflicts, *commit.gaps]
 
     async def take(self, entries: Sequence[SoundEntry], offsets: Offsets, *, truth: bool = False) -> Commit:
@@ -328,11 +328,11 @@ class LogHub:
         self._notify(commit)
         return commit
 
-    def _notify(self, commit: Commit, bringer: object = None) -> None:
+    def _notify(self, commit: Commit, sender: object = None) -> None:
         replacing: list[SoundEntry] = []
         for log, _ in commit.truncated:
             replacing += [checked for checked in commit.stored if checked.log == log][:1]
         stored = Stored(commit.stored, self._claims.arrived(commit.stored), tuple(replacing))
         for subscriber in self._subscribers:
-            if subscriber is not bringer:
+            if subscriber is not sender:
                 subscriber.on_stored(stored)

@@ -41,7 +41,7 @@ class _Waiting(NamedTuple):
     after: int
     pro: int
     ends: Ends
-    bringer: bytes
+    origin: bytes
     since_ms: int
     record: tuple[int, int, int] | None
     """Input topic, partition and offset of its first record; None from a checkpoint of format 1."""
@@ -151,13 +151,13 @@ def _unpack_waiting(
     after: int,
     pro: int,
     ends: list[tuple[int, int]],
-    bringer: bytes,
+    origin: bytes,
     since_ms: int,
     record: list[int] | None = None,
 ) -> _Waiting:
     position = None if record is None else (record[0], record[1], record[2])
     return _Waiting(
-        src, after, pro, tuple((partition, offset) for partition, offset in ends), bringer, since_ms, position
+        src, after, pro, tuple((partition, offset) for partition, offset in ends), origin, since_ms, position
     )
 
 
@@ -183,7 +183,7 @@ def count_epoch(
     counted.take_pieces(rows.pieces, batch_ms, read_ms, settings)
     counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
     merged = counted.covered[InputTopic.FIELDS]
-    lost = [entry for entry in counted.waiting if entry.ends and entry.bringer in counted.lost]
+    lost = [entry for entry in counted.waiting if entry.ends and entry.origin in counted.lost]
     lost = [entry for entry in lost if _is_merged(entry, merged)]
     if lost:
         counted.waiting = [entry for entry in counted.waiting if entry not in lost]
@@ -227,7 +227,7 @@ def _of_runs(runs: list[Run], batch_ms: int) -> list[_Waiting]:
             run.after,
             run.pro,
             (),
-            run.bringer,
+            run.origin,
             batch_ms,
             (InputTopic.PACKETS, run.partition, run.offset),
         )
@@ -242,7 +242,7 @@ def _of_commits(commits: list[CommitRow], batch_ms: int) -> list[_Waiting]:
         position = (InputTopic.COMMITS, commit.partition, commit.offset)
         ends = tuple((partition, offset) for partition, offset in commit.ends)
         entries += [
-            _Waiting(src, after.get(src, 0), pro, ends, commit.bringer, batch_ms, position)
+            _Waiting(src, after.get(src, 0), pro, ends, commit.origin, batch_ms, position)
             for src, pro in parse_vector(commit.vector).items()
         ]
     return entries
@@ -285,7 +285,7 @@ def _without_gaps(
 
 
 def _report(gap: _Waiting, why: str) -> bytes:
-    edge, session = gap.bringer[:32].hex(), int.from_bytes(gap.bringer[32:], "big")
+    edge, session = gap.origin[:32].hex(), int.from_bytes(gap.origin[32:], "big")
     record = rejection(
         GAP,
         f"source {gap.src:x} up to {gap.pro:x} builds on {gap.after:x}, {why} "

@@ -137,14 +137,14 @@ def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tupl
     operands += [Operand(field, operand, entry.src, entry.pro, None) for field, operand in writes]
     batch.raise_block(block, entry)
     if live.counts:
-        _count(batch.epochs.runs, Run(src, record.after, live.entry.pro, _name(record.bringer), *at))
+        _count(batch.epochs.runs, Run(src, record.after, live.entry.pro, _name(record.origin), *at))
 
 
 def _count(runs: list[Run], new: Run) -> None:
     """Add a run, or extend the last one if the new run continues it."""
     if runs:
         last = runs[-1]
-        if last[0] == new.src and last.bringer == new.bringer and last.pro == new.after <= new.pro:
+        if last[0] == new.src and last.origin == new.origin and last.pro == new.after <= new.pro:
             runs[-1] = last._replace(pro=new.pro)
             return
     runs.append(new)
@@ -153,8 +153,8 @@ def _count(runs: list[Run], new: Run) -> None:
 def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     if key is None or not (is_field_key(key) or is_vector_key(key)):
         raise RecordError("chotki.fields: the key is no store key")
-    bringer, operand, piece, pieces, compat = batch.operands.read(value)
-    name = session_key(bringer.edge, bringer.session)
+    origin, operand, piece, pieces, compat = batch.operands.read(value)
+    name = session_key(origin.edge, origin.session)
     if is_vector_key(key):
         check_value("V", operand)
         batch.of_key(key).vectors.append(VectorRow(key, operand, name))
@@ -181,15 +181,15 @@ def checked_operand(key: bytes, operand: bytes, compat: Compat) -> bytes:
 def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     record = CommitRecord.decode(value)
     edge, session = split_session_key(key)
-    if (edge, session) != (record.bringer.edge, record.bringer.session):
+    if (edge, session) != (record.origin.edge, record.origin.session):
         raise RecordError("chotki.commits: the key is not the session's")
     batch.epochs.commits.append(
-        CommitRow(record.vector, record.after, record.ends, _name(record.bringer), *at)
+        CommitRow(record.vector, record.after, record.ends, _name(record.origin), *at)
     )
 
 
 _TAKE = {InputTopic.PACKETS: _take_packet, InputTopic.FIELDS: _take_operand, InputTopic.COMMITS: _take_commit}
 
 
-def _name(bringer: RecordOrigin) -> bytes:
-    return session_key(bringer.edge, bringer.session)
+def _name(origin: RecordOrigin) -> bytes:
+    return session_key(origin.edge, origin.session)

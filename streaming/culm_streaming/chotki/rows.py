@@ -34,14 +34,14 @@ class Operand(NamedTuple):
     """An operand to merge into a field: key, bare value, and its origin.
 
     An operand of a packet names the entry of its block's vector that covers it (`src`, `pro`). An operand of
-    a diff names the session (`bringer`), whose vectors of blocks cover it, and may be only a piece.
+    a diff names the session (`origin`), whose vectors of blocks cover it, and may be only a piece.
     """
 
     key: bytes
     value: bytes
     src: int | None
     pro: int | None
-    bringer: bytes | None
+    origin: bytes | None
     piece: int = 0
     pieces: int = 1
     compat: Compat = Compat.DEFAULT
@@ -52,7 +52,7 @@ class VectorRow(NamedTuple):
 
     key: bytes
     vector: bytes
-    bringer: bytes | None
+    origin: bytes | None
 
 
 class Run(NamedTuple):
@@ -64,7 +64,7 @@ class Run(NamedTuple):
     src: int
     after: int
     pro: int
-    bringer: bytes
+    origin: bytes
     partition: int
     offset: int
 
@@ -75,7 +75,7 @@ class CommitRow(NamedTuple):
     vector: bytes
     after: bytes
     ends: tuple[tuple[int, int], ...]
-    bringer: bytes
+    origin: bytes
     partition: int
     offset: int
 

@@ -193,9 +193,9 @@ def _seen(
 def _seen_of(operand: Operand, bounds: dict[tuple[bytes, bytes], dict[int, int]]) -> dict[int, int] | None:
     if operand.src is not None and operand.pro is not None:
         return {operand.src: operand.pro}
-    if operand.bringer is None:
+    if operand.origin is None:
         return None
-    return bounds.get((_block_key(operand.key), operand.bringer))
+    return bounds.get((_block_key(operand.key), operand.origin))
 
 
 def _within(values: Sequence[bytes], max_bytes: int) -> list[bytes]:
@@ -220,8 +220,8 @@ def _bounds(vectors: Sequence[VectorRow]) -> dict[tuple[bytes, bytes], dict[int,
     """Return the vectors of blocks in each session's diffs: an upper bound of what its fields have seen."""
     bounds: dict[tuple[bytes, bytes], dict[int, int]] = defaultdict(dict)
     for row in vectors:
-        if row.bringer is not None:
-            _raise(bounds[row.key, row.bringer], row.vector)
+        if row.origin is not None:
+            _raise(bounds[row.key, row.origin], row.vector)
     return bounds
 
 
@@ -263,9 +263,7 @@ def _joined(
         if operand.pieces == 1:
             whole.append(operand)
             continue
-        value = kept.take(
-            operand.key + (operand.bringer or b""), operand.piece, operand.pieces, operand.value
-        )
+        value = kept.take(operand.key + (operand.origin or b""), operand.piece, operand.pieces, operand.value)
         if value is None:
             continue
         try:

@@ -159,11 +159,11 @@ def test_a_late_packet_that_the_tail_forgets_during_the_own_diff_goes_out_once(s
     def said(seq: int) -> bytes:
         return write_live("C", Id.make(0xB, seq), Id(0, 0), record("T", b"0", b"S\0name"))
 
-    feed, bringer = feed_of(shared), 7
+    feed, origin = feed_of(shared), 7
     for one in (feed, own := feed_of(shared)):
         one.holding.raise_to({0xB: Id.make(0xB, SEQS[-1], 1).pro})
-    own._session = (EDGE, bringer)
-    to_tail(shared, [said(5), said(3)], bringer)
+    own._session = (EDGE, origin)
+    to_tail(shared, [said(5), said(3)], origin)
     to_next_epoch(shared)
     for one in (feed, own):
         one.epoch()

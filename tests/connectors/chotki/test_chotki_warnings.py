@@ -65,7 +65,7 @@ def known(*seqs: int, max_ids: int = 1_000, merged: Merged | None = None) -> Pac
 
 
 @pytest.mark.parametrize(
-    ("seq", "text", "bringer", "expected"),
+    ("seq", "text", "origin", "expected"),
     [
         (7, "x", NORTH, PacketArrival.NEW),
         (4, "x", NORTH, PacketArrival.LATE),
@@ -77,9 +77,9 @@ def known(*seqs: int, max_ids: int = 1_000, merged: Merged | None = None) -> Pac
     ],
 )
 def test_what_a_packet_is_that_comes(
-    seq: int, text: str, bringer: RecordOrigin, expected: PacketArrival
+    seq: int, text: str, origin: RecordOrigin, expected: PacketArrival
 ) -> None:
-    assert known(5, 6).arrives(0xB, pro(seq), packet(seq, text), bringer) is expected
+    assert known(5, 6).arrives(0xB, pro(seq), packet(seq, text), origin) is expected
 
 
 def test_a_packet_below_what_a_diff_brought_is_late() -> None:
@@ -186,9 +186,9 @@ class Edge:
         await until(lambda: any(connection.session.peer for connection in self.driver.connections.values()))
         return next(iter(self.driver.connections.values())), far
 
-    def read(self, *packets: bytes, bringer: RecordOrigin = SOUTH) -> None:
+    def read(self, *packets: bytes, origin: RecordOrigin = SOUTH) -> None:
         """These packets were read from the topic."""
-        values = [PacketRecord(bringer, 0, packet).encode() for packet in packets]
+        values = [PacketRecord(origin, 0, packet).encode() for packet in packets]
         messages = [
             SimpleNamespace(
                 value=lambda encoded=encoded: encoded, partition=lambda: 0, offset=lambda at=at: at
@@ -235,7 +235,7 @@ def writing(driver: ChotkiDriver, shared: EdgeShared) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("seq", "text", "bringer", "code", "is_produced"),
+    ("seq", "text", "origin", "code", "is_produced"),
     [
         (5, "x", SOUTH, "chotki.loop", False),
         (5, "other", SOUTH, "chotki.id_reused", True),
@@ -243,9 +243,9 @@ def writing(driver: ChotkiDriver, shared: EdgeShared) -> Iterator[None]:
     ],
 )
 async def test_a_packet_that_was_there_is_told_of(
-    edge: Edge, seq: int, text: str, bringer: RecordOrigin, code: str, is_produced: bool
+    edge: Edge, seq: int, text: str, origin: RecordOrigin, code: str, is_produced: bool
 ) -> None:
-    edge.read(packet(5), bringer=bringer)
+    edge.read(packet(5), origin=origin)
     _, far = await edge.meet(Replica(0xA))
     for _ in range(3):
         await far.write(packet(seq, text))
@@ -257,7 +257,7 @@ async def test_a_packet_that_was_there_is_told_of(
 
 async def test_a_repeat_by_the_same_way_is_neither_produced_nor_a_loop(edge: Edge) -> None:
     connection, far = await edge.meet(Replica(0xA))
-    edge.read(packet(5), bringer=connection.origin)
+    edge.read(packet(5), origin=connection.origin)
     await far.write(packet(5))
     await until(lambda: edge.driver.metrics.warned["chotki.repeated"] == 1)
     assert edge.producer.of("chotki.packets") == [] and connection.publisher.received_up_to[0xB] == pro(5)

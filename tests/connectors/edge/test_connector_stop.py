@@ -65,9 +65,9 @@ async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: async
     assert edge.address is not None
     sink = edge.driver._sink
 
-    async def gated(arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
+    async def gated(arrivals: Sequence[Arrival], sender: object) -> Sequence[SoundEntry]:
         await gate.wait()
-        return await sink(arrivals, bringer)
+        return await sink(arrivals, sender)
 
     edge.driver._sink = gated
     async with reference_peer(tmp_path, "a") as a:

@@ -133,9 +133,9 @@ async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits
     gate = asyncio.Event()
 
     class Slow(ReferencePeer):
-        async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
+        async def store_arrivals(self, arrivals: Sequence[Arrival], sender: object) -> Sequence[SoundEntry]:
             await gate.wait()
-            return await super().store_arrivals(arrivals, bringer)
+            return await super().store_arrivals(arrivals, sender)
 
     slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=settings, live_mode=False)
     async with slow, reference_peer(tmp_path, "a") as a, a.serve() as listener:
@@ -166,9 +166,9 @@ async def test_a_session_whose_words_wait_for_the_store_does_not_time_out(tmp_pa
     gate = asyncio.Event()
 
     class Slow(ReferencePeer):
-        async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
+        async def store_arrivals(self, arrivals: Sequence[Arrival], sender: object) -> Sequence[SoundEntry]:
             await gate.wait()
-            return await super().store_arrivals(arrivals, bringer)
+            return await super().store_arrivals(arrivals, sender)
 
     slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=settings, live_mode=False)
     async with slow, reference_peer(tmp_path, "a") as a, a.serve() as listener:
@@ -201,9 +201,9 @@ async def test_deliveries_of_live_entries_wait_for_a_remote_that_is_slow(tmp_pat
     delivered: dict[LogKey, int] = {}
 
     class Slow(ReferencePeer):
-        async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
+        async def store_arrivals(self, arrivals: Sequence[Arrival], sender: object) -> Sequence[SoundEntry]:
             await gate.wait()
-            return await super().store_arrivals(arrivals, bringer)
+            return await super().store_arrivals(arrivals, sender)
 
     class Sender(ReferencePeer):
         wants_deliveries = True

@@ -163,20 +163,20 @@ def test_a_packet_counts_when_what_it_builds_on_has_come() -> None:
     assert job.vector[0xB] == second
 
 
-def sync(topics: ChotkiTopics, bringer: RecordOrigin, ends: int | None = None) -> CommitRecord:
+def sync(topics: ChotkiTopics, origin: RecordOrigin, ends: int | None = None) -> CommitRecord:
     """The records of a diff that brings one field of source c; the commit is not produced."""
     at = Id.make(0xC, 1)
-    topics.operand(bringer, object_key(Id.make(0xC, 1, 1), "I"), parse_text("I", "7"))
+    topics.operand(origin, object_key(Id.make(0xC, 1, 1), "I"), parse_text("I", "7"))
     vector = write_vector({0xC: at.pro})
-    topics.operand(bringer, vector_key(at), vector)
+    topics.operand(origin, vector_key(at), vector)
     where = topics.ends() if ends is None else tuple((one, offset + ends) for one, offset in topics.ends())
-    return CommitRecord(bringer, at, vector, b"", where)
+    return CommitRecord(origin, at, vector, b"", where)
 
 
 def test_a_sync_counts_once_all_its_fields_are_merged() -> None:
     topics = ChotkiTopics()
-    bringer = RecordOrigin(NORTH.edge, 0xC, 1)
-    topics.commit(sync(topics, bringer))
+    origin = RecordOrigin(NORTH.edge, 0xC, 1)
+    topics.commit(sync(topics, origin))
     job = ChotkiJob(topics)
     job.run({(InputTopic.COMMITS, 0): 1})
     assert 0xC not in job.vector
@@ -256,9 +256,9 @@ def test_an_epoch_says_up_to_where_everything_is_merged() -> None:
 
 def test_what_waits_is_not_covered_and_comes_again_without_a_checkpoint() -> None:
     topics = ChotkiTopics()
-    bringer = RecordOrigin(NORTH.edge, 0xC, 1)
-    topics.commit(sync(topics, bringer))
-    topics.packet(bringer, Id.make(0xC, 1).pro, edit(0xC, 2, 5))
+    origin = RecordOrigin(NORTH.edge, 0xC, 1)
+    topics.commit(sync(topics, origin))
+    topics.packet(origin, Id.make(0xC, 1).pro, edit(0xC, 2, 5))
     job = ChotkiJob(topics)
     places = {place: 1 for place in topics.records if place[0] is not InputTopic.FIELDS}
     job.run(places)

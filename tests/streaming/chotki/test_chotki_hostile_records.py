@@ -35,14 +35,14 @@ def sound() -> Records:
     """Packets, and a sync of every type of field."""
     topics = ChotkiTopics()
     story(topics, 1)
-    bringer = RecordOrigin(NORTH.edge, 0xC, 1)
+    origin = RecordOrigin(NORTH.edge, 0xC, 1)
     texts = {"I": "7", "S": '"x"', "N": "5", "Z": "-5", "E": "{a,1}", "M": '{a:"b"}', "V": "a-1", "F": "1.5"}
     for number, (letter, text) in enumerate(texts.items(), 1):
-        topics.operand(bringer, object_key(Id.make(0xC, 1, number), letter), parse_text(letter, text))
+        topics.operand(origin, object_key(Id.make(0xC, 1, number), letter), parse_text(letter, text))
     at = Id.make(0xC, 1)
     vector = write_vector({0xC: at.pro})
-    topics.operand(bringer, vector_key(at), vector)
-    topics.commit(CommitRecord(bringer, at, vector, write_vector({0xC: 0}), topics.ends()))
+    topics.operand(origin, vector_key(at), vector)
+    topics.commit(CommitRecord(origin, at, vector, write_vector({0xC: 0}), topics.ends()))
     return topics.records
 
 

@@ -41,10 +41,10 @@ def element(letter: str, count: int) -> bytes:
     return parse_text("E", f'{{"{letter * count}"}}')
 
 
-def commit(topics: ChotkiTopics, at: Id, after: int, bringer: RecordOrigin = BRINGER) -> None:
+def commit(topics: ChotkiTopics, at: Id, after: int, origin: RecordOrigin = BRINGER) -> None:
     vector = write_vector({at.src: at.pro})
-    topics.operand(bringer, vector_key(at), vector)
-    topics.commit(CommitRecord(bringer, at, vector, write_vector({at.src: after}), topics.ends()))
+    topics.operand(origin, vector_key(at), vector)
+    topics.commit(CommitRecord(origin, at, vector, write_vector({at.src: after}), topics.ends()))
 
 
 def test_a_field_of_many_records_is_merged_and_its_vector_counts() -> None:
@@ -137,8 +137,8 @@ def test_operands_beyond_those_that_may_be_open_are_given_up_and_their_syncs_do_
     rest = {}
     place = (PLACE, 0)
     for session in range(3):
-        bringer = BRINGER._replace(session=session)
-        topics.operand(bringer, KEY, element("abc"[session], 20))
+        origin = BRINGER._replace(session=session)
+        topics.operand(origin, KEY, element("abc"[session], 20))
         rest[session] = topics.records[place][-1]
         del topics.records[place][-1]
         job.run()

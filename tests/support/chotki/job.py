@@ -53,21 +53,21 @@ class ChotkiTopics:
     written_ms: dict[tuple[Place, int], int] = field(default_factory=dict)
     """By place and offset when a record was written; others are when they are read."""
 
-    def packet(self, bringer: RecordOrigin, after: int, packet: bytes) -> None:
+    def packet(self, origin: RecordOrigin, after: int, packet: bytes) -> None:
         """A live packet."""
         src = read_live(parse(packet), packet).id.src
         partition = (InputTopic.PACKETS, source_partition(src, self.partitions))
-        self.records[partition].append((source_key(src), PacketRecord(bringer, after, packet).encode()))
+        self.records[partition].append((source_key(src), PacketRecord(origin, after, packet).encode()))
 
-    def operand(self, bringer: RecordOrigin, key: bytes, operand: bytes) -> None:
+    def operand(self, origin: RecordOrigin, key: bytes, operand: bytes) -> None:
         """An operand of a diff, or the vector of a block."""
         partition = (InputTopic.FIELDS, block_partition(key, self.partitions))
-        for record in OperandRecord.of(bringer, operand):
+        for record in OperandRecord.of(origin, operand):
             self.records[partition].append((key, record.encode()))
 
     def commit(self, record: CommitRecord) -> None:
         """A diff is whole."""
-        key = session_key(record.bringer.edge, record.bringer.session)
+        key = session_key(record.origin.edge, record.origin.session)
         self.records[InputTopic.COMMITS, 0].append((key, record.encode()))
 
     def ends(self) -> Ends:

@@ -35,11 +35,11 @@ def test_vectors_that_are_none_are_refused() -> None:
 
 
 def test_what_is_too_large_is_not_written() -> None:
-    bringer = RecordOrigin(bytes(32), 0, 0)
+    origin = RecordOrigin(bytes(32), 0, 0)
     with pytest.raises(RecordError):
-        PacketRecord(bringer, 0, bytes(MAX_PACKET_BYTES + 1)).encode()
+        PacketRecord(origin, 0, bytes(MAX_PACKET_BYTES + 1)).encode()
     with pytest.raises(RecordError):
-        OperandRecord(bringer, bytes(MAX_PIECE_BYTES + 1)).encode()
+        OperandRecord(origin, bytes(MAX_PIECE_BYTES + 1)).encode()
 
 
 @given(st.sampled_from([0, 1, MAX_PIECE_BYTES, MAX_PIECE_BYTES + 1, 2 * MAX_PIECE_BYTES + 7]))
@@ -87,11 +87,11 @@ def test_operands_are_read_one_behind_the_other_as_each_alone(length: int) -> No
     reader = OperandReader()
     other = RecordOrigin(bytes(32), 4, 5)
     for operand in (b"before", bytes(length), b"", bytes(length), b"behind"):
-        for bringer in (BRINGER, other):
+        for origin in (BRINGER, other):
             for piece, pieces in ((0, 1), (1, 3), (0, 1)):
                 for compat in Compat:
-                    record = OperandRecord(bringer, operand, piece, pieces, compat)
-                    assert reader.read(record.encode()) == (bringer, operand, piece, pieces, compat)
+                    record = OperandRecord(origin, operand, piece, pieces, compat)
+                    assert reader.read(record.encode()) == (origin, operand, piece, pieces, compat)
 
 
 @given(st.integers(0, 60), st.integers(0, 255), st.booleans())
@@ -106,5 +106,5 @@ def test_bytes_that_are_no_operand_are_refused_behind_one_that_is(at: int, byte:
         with pytest.raises(RecordError):
             reader.read(changed)
     else:
-        expected = (record.bringer, record.operand, record.piece, record.pieces, record.compat)
+        expected = (record.origin, record.operand, record.piece, record.pieces, record.compat)
         assert reader.read(changed) == expected

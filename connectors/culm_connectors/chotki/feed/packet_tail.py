@@ -175,14 +175,14 @@ class PacketTail:
                 record = PacketRecord.decode(value)
                 if offset < self._begin.get(partition, 0):
                     id = Id.unzip(read_head(record.packet).id_bytes, compat=record.compat)
-                    self.ids.remember(id.src, id.pro, record.packet, record.bringer)
+                    self.ids.remember(id.src, id.pro, record.packet, record.origin)
                     continue
                 packet = parse(record.packet, compat=record.compat)
                 live = read_live(packet, record.packet, compat=record.compat)
             except (RecordError, ChotkiError) as error:
                 logger.debug("chotki.packets/%d at %d: %s", partition, offset, error)
                 continue
-            src, pro, origin = live.id.src, live.entry.pro, record.bringer
+            src, pro, origin = live.id.src, live.entry.pro, record.origin
             arrival = self.ids.read(src, pro, record.packet, origin, partition=partition, offset=offset)
             relayed = RelayedPacket(
                 partition,

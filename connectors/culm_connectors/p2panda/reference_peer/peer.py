@@ -279,7 +279,7 @@ class ReferencePeer:
 
     # What the driver asks of its sink and observer.
 
-    async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
+    async def store_arrivals(self, arrivals: Sequence[Arrival], sender: object) -> Sequence[SoundEntry]:
         """Store the entries that remotes sent; returns those that could not be stored."""
         commit = await self.index.write(arrival.checked for arrival in arrivals)
         self._notify_stored(commit.stored)

@@ -28,7 +28,7 @@ class PacketRecord(Record):
     deployment has reached it. `compat` tells how the packet is read: a value in it may not parse by default.
     """
 
-    bringer: Annotated[RecordOrigin, spread]
+    origin: Annotated[RecordOrigin, spread]
     after: Annotated[int, "progress of the source that the packet follows"]
     packet: Annotated[bytes, sized_between(0, MAX_PACKET_BYTES)]
     compat: SomeCompat = Compat.DEFAULT
@@ -37,7 +37,7 @@ class PacketRecord(Record):
 @record(
     _FIELDS,
     "an operand of a diff. Key: the store key of a field, or of a block's vector.",
-    layout=("bringer", "piece", "pieces", "operand", "compat"),
+    layout=("origin", "piece", "pieces", "operand", "compat"),
 )
 class OperandRecord(Record):
     """Value of `chotki.fields`; its key is the store key of a field, or of a block's vector.
@@ -46,7 +46,7 @@ class OperandRecord(Record):
     `Compat.GO` it need not parse as its type.
     """
 
-    bringer: Annotated[RecordOrigin, spread]
+    origin: Annotated[RecordOrigin, spread]
     operand: Annotated[bytes, sized_between(0, MAX_PIECE_BYTES), "a bare value, as in D"]
     piece: Annotated[int, "from 0"] = 0
     pieces: Annotated[int, "number of pieces; 1: the operand is complete"] = 1
@@ -58,7 +58,7 @@ class OperandRecord(Record):
 
     @staticmethod
     def of(
-        bringer: RecordOrigin, operand: bytes, compat: Compat = Compat.DEFAULT
+        origin: RecordOrigin, operand: bytes, compat: Compat = Compat.DEFAULT
     ) -> "Iterator[OperandRecord]":
         """Yield the records of an operand of any size. Raises `RecordError` if it needs too many pieces."""
         pieces = max(1, -(-len(operand) // MAX_PIECE_BYTES))
@@ -66,7 +66,7 @@ class OperandRecord(Record):
         for piece in range(pieces):
             start = piece * MAX_PIECE_BYTES
             part = operand[start : start + MAX_PIECE_BYTES]
-            yield OperandRecord(bringer, part, piece, pieces, compat)
+            yield OperandRecord(origin, part, piece, pieces, compat)
 
 
 class OperandReader:
@@ -82,7 +82,7 @@ class OperandReader:
         self._bringer = RecordOrigin(b"", 0, 0)
 
     def read(self, value: bytes | None) -> tuple[RecordOrigin, bytes, int, int, Compat]:
-        """Return the bringer and all other fields, as `OperandRecord.decode` does. Raises `RecordError`."""
+        """Return the origin and all other fields, as `OperandRecord.decode` does. Raises `RecordError`."""
         at = len(self._prefix)
         if value is not None and at and value.startswith(self._prefix):
             rest = len(value) - at
@@ -94,8 +94,8 @@ class OperandReader:
         record = OperandRecord.decode(value)
         if value is not None and record.pieces == 1 and record.compat is Compat.DEFAULT:
             self._prefix = value[: len(value) - string_size(len(record.operand))]
-            self._bringer = record.bringer
-        return record.bringer, record.operand, record.piece, record.pieces, record.compat
+            self._bringer = record.origin
+        return record.origin, record.operand, record.piece, record.pieces, record.compat
 
 
 @record("chotki.commits", "a complete diff. Key: edge (32 bytes) and session, u64.")
@@ -107,7 +107,7 @@ class CommitRecord(Record):
     everything that the connection has produced.
     """
 
-    bringer: Annotated[RecordOrigin, spread]
+    origin: Annotated[RecordOrigin, spread]
     t: Annotated[Id, spread, "T, the id of the sync"]
     vector: Annotated[Vector, "progress of each source after the diff"]
     after: Annotated[Vector, "progress of each source before the diff"]
