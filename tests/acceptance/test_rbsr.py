@@ -113,10 +113,10 @@ class CulmSide:
         return {_plain(item) for item in self.state["items"]}
 
 
-def converse(one: Any, other: Any) -> list[list[Message]]:
+def converse(left: Any, right: Any) -> list[list[Message]]:
     """Batch after batch; no message may follow once a side is done."""
-    batches = [one.start()]
-    sides = (one, other)
+    batches = [left.start()]
+    sides = (left, right)
     while batches[-1]:
         assert len(batches) < _MOST_BATCHES, "no end"
         receiver = sides[len(batches) % 2]
@@ -143,10 +143,10 @@ def test_upstream_says_the_same_message_for_message(
 def test_both_end_with_the_union_whatever_their_settings(
     a: set[str], b: set[str], x: tuple[int, int, str], y: tuple[int, int, str]
 ) -> None:
-    one, other = CulmSide(a, *x), CulmSide(b, *y)
-    converse(one, other)
-    assert one.items == other.items == a | b
-    assert one.state["done"] and other.state["done"]
+    left, right = CulmSide(a, *x), CulmSide(b, *y)
+    converse(left, right)
+    assert left.items == right.items == a | b
+    assert left.state["done"] and right.state["done"]
 
 
 @given(LETTERS, LETTERS, THRESHOLDS, DIVISIONS, st.booleans(), st.booleans())
@@ -164,18 +164,18 @@ def test_a_side_converges_with_the_naive_one(
 @given(a=TRIPLES, b=TRIPLES, rule=st.sampled_from(["upstream", "even"]))
 @settings(max_examples=30)
 def test_triples_converge_under_every_lift(monoid: str, a: Any, b: Any, rule: str) -> None:
-    one, other = (CulmSide(side, 2, 3, rule, monoid) for side in (a, b))
-    converse(one, other)
-    assert one.items == other.items == a | b
+    left, right = (CulmSide(side, 2, 3, rule, monoid) for side in (a, b))
+    converse(left, right)
+    assert left.items == right.items == a | b
 
 
 @given(LETTERS, st.sampled_from("abcxyz"), st.sampled_from("abcxyz"))
 def test_a_range_wraps_where_its_start_is_not_below_its_end(items: set[str], x: str, y: str) -> None:
     naive, culm = NaiveSide(list(items), joined), CulmSide(items, 2, 2)
-    found = culm.lines.ok("rbsr.range", name=culm.name, x=x, y=y)
-    assert found["items"] == sorted(naive.range(x, y)), "in sorted order, also where it wraps"
-    assert found["size"] == len(naive.range(x, y))
-    assert found["fingerprint"] == naive.range_fingerprint(x, y)
+    answer = culm.lines.ok("rbsr.range", name=culm.name, x=x, y=y)
+    assert answer["items"] == sorted(naive.range(x, y)), "in sorted order, also where it wraps"
+    assert answer["size"] == len(naive.range(x, y))
+    assert answer["fingerprint"] == naive.range_fingerprint(x, y)
 
 
 @given(TRIPLES, TRIPLES)
@@ -185,31 +185,31 @@ def test_the_fingerprints_of_triples_are_those_of_their_definition(items: Any, b
         culm, naive = CulmSide(items, 2, 2, monoid=name), NaiveSide(list(items), wire.LIFTS[name])
         for x in list(bounds)[:3]:
             for y in list(bounds)[:3]:
-                found = culm.lines.ok("rbsr.range", name=culm.name, x=x, y=y)
-                assert found["fingerprint"] == naive.range_fingerprint(x, y)[1:].hex()
-                assert [tuple(item) for item in found["items"]] == sorted(naive.range(x, y))
+                answer = culm.lines.ok("rbsr.range", name=culm.name, x=x, y=y)
+                assert answer["fingerprint"] == naive.range_fingerprint(x, y)[1:].hex()
+                assert [tuple(item) for item in answer["items"]] == sorted(naive.range(x, y))
 
 
 def test_what_looks_false_is_an_item_like_any_other() -> None:
     # As items, not behind fingerprints: `concat` cannot tell an empty text from none.
-    one, other = CulmSide({"", "0", "a"}, 8, 2), CulmSide({"", "b"}, 8, 2)
-    converse(one, other)
-    assert one.items == other.items == {"", "0", "a", "b"}
+    left, right = CulmSide({"", "0", "a"}, 8, 2), CulmSide({"", "b"}, 8, 2)
+    converse(left, right)
+    assert left.items == right.items == {"", "0", "a", "b"}
 
 
 def test_received_items_are_told_in_their_order() -> None:
-    one, other = CulmSide(set("ab"), 8, 2), CulmSide(set("cd"), 8, 2)
-    converse(one, other)
-    assert sorted(one.state["inserted"]) == ["c", "d"]
-    assert set(other.state["inserted"]) >= {"a", "b"}
+    left, right = CulmSide(set("ab"), 8, 2), CulmSide(set("cd"), 8, 2)
+    converse(left, right)
+    assert sorted(left.state["inserted"]) == ["c", "d"]
+    assert set(right.state["inserted"]) >= {"a", "b"}
 
 
 @pytest.mark.parametrize("kind", ["terminal", "lowerBound"])
 def test_a_side_that_is_done_is_silent(kind: str) -> None:
-    one, other = CulmSide(set("abc"), 2, 2), CulmSide(set("bcd"), 2, 2)
-    converse(one, other)
+    left, right = CulmSide(set("abc"), 2, 2), CulmSide(set("bcd"), 2, 2)
+    converse(left, right)
     message: Message = ("terminal",) if kind == "terminal" else ("lower_bound", "a")
-    for side in (one, other):
+    for side in (left, right):
         assert side.receive(message) == [] and side.done
 
 
@@ -222,23 +222,23 @@ def side(items: set[str], settings: tuple[int, int], *, absorb: bool = True, gap
 
 @given(LETTERS, LETTERS, SETTINGS, SETTINGS)
 def test_both_end_with_the_union(a: set[str], b: set[str], x: tuple[int, int], y: tuple[int, int]) -> None:
-    one, other = side(a, x), side(b, y)
-    reconcile(one, other)
-    assert one.done and other.done
-    assert set(one.items) == set(other.items) == a | b
+    left, right = side(a, x), side(b, y)
+    reconcile(left, right)
+    assert left.done and right.done
+    assert set(left.items) == set(right.items) == a | b
 
 
 @given(LETTERS, LETTERS, SETTINGS, SETTINGS)
 def test_ranges_called_equal_are_equal(
     a: set[str], b: set[str], x: tuple[int, int], y: tuple[int, int]
 ) -> None:
-    one, other = side(a, x, absorb=False), side(b, y, absorb=False)
-    reconcile(one, other)
-    for lower, upper in one.equal + other.equal:
-        assert one.range(lower, upper) == other.range(lower, upper)
+    left, right = side(a, x, absorb=False), side(b, y, absorb=False)
+    reconcile(left, right)
+    for lower, upper in left.equal + right.equal:
+        assert left.range(lower, upper) == right.range(lower, upper)
 
 
 def test_silence_in_place_of_a_done_loses_nothing() -> None:
-    one, other = side(set("abcdefgh"), (2, 2), gaps=True), side(set("aceg"), (2, 2), gaps=True)
-    reconcile(one, other)
-    assert set(one.items) == set(other.items) == set("abcdefgh")
+    left, right = side(set("abcdefgh"), (2, 2), gaps=True), side(set("aceg"), (2, 2), gaps=True)
+    reconcile(left, right)
+    assert set(left.items) == set(right.items) == set("abcdefgh")

@@ -31,22 +31,22 @@ def each(rows: list[dict[str, Any]]) -> pytest.MarkDecorator:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_dag_values_come_back(talk: Any, value: Any) -> None:
     data = encode_dag_cbor(value)
-    found = talk.ok("cbor.decode", bytes=data.hex())
+    decoded = talk.ok("cbor.decode", bytes=data.hex())
     try:
         spelled = to_dag_json(value)
     except DagJsonMalformed:
-        assert "value" not in found
+        assert "value" not in decoded
         return
-    assert talk.ok("cbor.encode", value=found["value"]) == {"bytes": data.hex(), "cid": found["cid"]}
-    assert found["value"] == spelled
+    assert talk.ok("cbor.encode", value=decoded["value"]) == {"bytes": data.hex(), "cid": decoded["cid"]}
+    assert decoded["value"] == spelled
 
 
 @given(CIDS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 def test_cids_come_back_from_text_bytes_and_parts(talk: Any, cid: Cid) -> None:
-    found = talk.ok("cid.parse", cid=cid.text)
-    assert talk.ok("cid.parse", bytes=found["bytes"]) == found
-    parts = {name: found[name] for name in ("version", "codec", "multihash_code", "digest")}
+    parsed = talk.ok("cid.parse", cid=cid.text)
+    assert talk.ok("cid.parse", bytes=parsed["bytes"]) == parsed
+    parts = {name: parsed[name] for name in ("version", "codec", "multihash_code", "digest")}
     assert talk.ok("cid.format", **parts) == {"cid": cid.text}
 
 
@@ -55,8 +55,8 @@ def test_nodes_are_read_and_written_as_recorded(talk: Any, row: dict[str, Any]) 
     if "reason" in row:
         assert talk.code("replica.decode", bytes=row["hex"]) == f"dag.{row['reason']}"
         return
-    found = talk.ok("replica.decode", bytes=row["hex"])
-    fields = {name: value for name, value in found.items() if name != "cid"}
+    decoded = talk.ok("replica.decode", bytes=row["hex"])
+    fields = {name: value for name, value in decoded.items() if name != "cid"}
     assert talk.ok("replica.encode", **fields) == {"bytes": row["hex"], "cid": row["cid"]}
 
 
@@ -73,21 +73,21 @@ def test_stores_answer_as_recorded(talk: Any, row: dict[str, Any]) -> None:
         if "error" in step:
             assert talk.code(do, name="a", **arguments) == f"dag.{step['error']}"
             continue
-        found = talk.ok(do, name="a", **arguments)
+        answer = talk.ok(do, name="a", **arguments)
         for name, value in step["ok"].items():
             wanted = [[cid, f"dag.{code}"] for cid, code in value] if name == "refused" else value
-            assert found[name] == wanted, (step, name)
+            assert answer[name] == wanted, (step, name)
 
 
 @each(recorded("ucan")["issue"])
 def test_ucans_are_issued_byte_for_byte(talk: Any, row: dict[str, Any]) -> None:
-    given = {
+    arguments = {
         name: value for name, value in row.items() if name not in ("name", "bytes", "cid", "jwt", "error")
     }
     if "error" in row:
-        assert talk.code("ucan.issue", **given) == f"dag.{row['error']}"
+        assert talk.code("ucan.issue", **arguments) == f"dag.{row['error']}"
     else:
-        assert talk.ok("ucan.issue", **given) == {name: row[name] for name in ("bytes", "cid", "jwt")}
+        assert talk.ok("ucan.issue", **arguments) == {name: row[name] for name in ("bytes", "cid", "jwt")}
 
 
 @pytest.mark.parametrize("policy", ["bound", "bearer"])
@@ -95,12 +95,12 @@ def test_ucans_are_issued_byte_for_byte(talk: Any, row: dict[str, Any]) -> None:
 def test_ucans_are_verified_as_recorded(talk: Any, row: dict[str, Any], policy: str) -> None:
     blocks = [{"cid": block["cid"], "bytes": block["hex"]} for block in row["blocks"]]
     names = ("leaf", "jwt", "publish", "now", "services", "leeway", "legacy")
-    given = {name: row[name] for name in names if name in row}
-    given |= {"blocks": blocks, "subject": row["id"], "policy": policy}
+    arguments = {name: row[name] for name in names if name in row}
+    arguments |= {"blocks": blocks, "subject": row["id"], "policy": policy}
     if row["expected"][policy] == "valid":
-        assert talk.ok("ucan.verify", **given) == {"valid": True}
+        assert talk.ok("ucan.verify", **arguments) == {"valid": True}
     else:
-        assert talk.code("ucan.verify", **given) == f"dag.{row['reasons'][policy]}"
+        assert talk.code("ucan.verify", **arguments) == f"dag.{row['reasons'][policy]}"
 
 
 @each(recorded("order"))
@@ -108,8 +108,8 @@ def test_orders_are_the_recorded_ones(talk: Any, row: dict[str, Any]) -> None:
     state = {name: row[name] for name in ("heads", "order", "tip", "key", "held")}
     talk.ok("order.open", name="a")
     for step in row["steps"]:
-        found = talk.ok("order.add", name="a", cid=step["cid"], prior=step["prior"])
-        assert found == {name: step[name] for name in ("tip", "from", "changed", "held")}
+        change = talk.ok("order.add", name="a", cid=step["cid"], prior=step["prior"])
+        assert change == {name: step[name] for name in ("tip", "from", "changed", "held")}
     assert talk.ok("order.state", name="a") == state
     assert talk.ok("order.of", ops=[[step["cid"], step["prior"]] for step in row["steps"]]) == state
 
@@ -117,8 +117,8 @@ def test_orders_are_the_recorded_ones(talk: Any, row: dict[str, Any]) -> None:
 @each(MESSAGES["valid"])
 def test_messages_are_encoded_and_decoded_as_recorded(talk: Any, row: dict[str, Any]) -> None:
     assert talk.ok("dag.message.encode", message=row["message"]) == {"bytes": row["bytes"]}
-    found = talk.ok("dag.message.decode", bytes=row["bytes"] + row["bytes"][:-2])
-    assert found == {"messages": [row["message"]], "used": len(row["bytes"]) // 2}
+    decoded = talk.ok("dag.message.decode", bytes=row["bytes"] + row["bytes"][:-2])
+    assert decoded == {"messages": [row["message"]], "used": len(row["bytes"]) // 2}
 
 
 @each(MESSAGES["refused"])
@@ -136,16 +136,16 @@ def test_publish_machines_answer_as_recorded(talk: Any, row: dict[str, Any]) -> 
             want = dict(step["want"])
             if "refused" in want:
                 want["refused"] = [[cid, f"dag.{code}"] for cid, code in want["refused"]]
-            found = talk.ok("publish.state", name="a", publish_id=step["state"])
-            found["next"] = talk.ok("publish.next", name="a", publish_id=step["state"])["prior"]
+            answer = talk.ok("publish.state", name="a", publish_id=step["state"])
+            answer["next"] = talk.ok("publish.next", name="a", publish_id=step["state"])["prior"]
         else:
             want = step.get("ok") or {}
-            given = {"cid": step["cid"], "bytes": step["hex"], "now": step["now"]}
+            arguments = {"cid": step["cid"], "bytes": step["hex"], "now": step["now"]}
             if "error" in step:
-                assert talk.code("publish.add", name="a", **given) == f"dag.{step['error']}"
+                assert talk.code("publish.add", name="a", **arguments) == f"dag.{step['error']}"
                 continue
-            found = talk.ok("publish.add", name="a", **given)
-        assert {name: found[name] for name in want} == want, step
+            answer = talk.ok("publish.add", name="a", **arguments)
+        assert {name: answer[name] for name in want} == want, step
 
 
 @each(recorded("one_cid"))
@@ -166,56 +166,58 @@ def test_nobody_makes_a_second_operation_of_an_authorised_one(talk: Any, row: di
 
 @each(recorded("walks"))
 def test_walks_reach_what_is_recorded(talk: Any, row: dict[str, Any]) -> None:
-    given = {name: row[name] for name in ("link", "origin", "nodes", "shards")}
-    assert talk.ok("dag.walk", **given) == row["want"]
+    arguments = {name: row[name] for name in ("link", "origin", "nodes", "shards")}
+    assert talk.ok("dag.walk", **arguments) == row["want"]
 
 
 @each(recorded("sharding"))
 def test_shards_are_cut_as_recorded(talk: Any, row: dict[str, Any]) -> None:
-    given = {name: row[name] for name in ("root", "blocks", "size", "per_append", "prior") if name in row}
+    arguments = {name: row[name] for name in ("root", "blocks", "size", "per_append", "prior") if name in row}
     if "shards" in row:
-        assert talk.ok("dag.shard", **given) == {name: row[name] for name in ("shards", "shard", "appends")}
+        assert talk.ok("dag.shard", **arguments) == {
+            name: row[name] for name in ("shards", "shard", "appends")
+        }
     else:
-        assert talk.code("dag.shard", **given) == f"dag.{row['error']}"
+        assert talk.code("dag.shard", **arguments) == f"dag.{row['error']}"
 
 
 @each(recorded("unixfs")["add"])
 def test_files_are_imported_block_for_block(talk: Any, row: dict[str, Any]) -> None:
     names = ("bytes", "files", "chunk_size", "width", "profile")
-    found = talk.ok("unixfs.add", **{name: row[name] for name in names if name in row})
-    assert found["root"] == row["root"]
-    assert [block["cid"] for block in found["blocks"]] == row["cids"]
-    shards = talk.ok("dag.shard", root=found["root"], blocks=found["blocks"], size=1024)
-    walked = talk.ok("dag.walk", link=found["root"], shards=shards["shards"])
+    imported = talk.ok("unixfs.add", **{name: row[name] for name in names if name in row})
+    assert imported["root"] == row["root"]
+    assert [block["cid"] for block in imported["blocks"]] == row["cids"]
+    shards = talk.ok("dag.shard", root=imported["root"], blocks=imported["blocks"], size=1024)
+    walked = talk.ok("dag.walk", link=imported["root"], shards=shards["shards"])
     assert (walked["have"], walked["complete"], walked["opaque_blocks"]) == (row["cids"], True, [])
 
 
 @each(SMALL)
 def test_directories_have_the_root_that_others_give_them(talk: Any, row: dict[str, Any]) -> None:
     names, links = entries(row)
-    found = talk.ok(
+    imported = talk.ok(
         "unixfs.add",
         files=[[name, name.encode().hex()] for name in names],
         links=[[name, target.encode().hex()] for name, target in links],
         profile=row["profile"],
         directory_max=row["directory_max"],
     )
-    assert found["root"] == row["root"]
-    listed = talk.ok("dag.path", path=row["root"], blocks=found["blocks"])["entries"]
+    assert imported["root"] == row["root"]
+    listed = talk.ok("dag.path", path=row["root"], blocks=imported["blocks"])["entries"]
     assert sorted(name for name, _ in listed) == sorted([*names, *(name for name, _ in links)])
 
 
 @each(recorded("unixfs")["path"])
 def test_paths_lead_where_they_are_recorded_to(talk: Any, row: dict[str, Any]) -> None:
-    given = {
+    arguments = {
         "path": row["path"],
-        "blocks": [{"cid": one["cid"], "bytes": one["hex"]} for one in row["blocks"]],
+        "blocks": [{"cid": block["cid"], "bytes": block["hex"]} for block in row["blocks"]],
     }
     if "error" in row:
-        assert talk.code("dag.path", **given) == f"dag.{row['error']}"
+        assert talk.code("dag.path", **arguments) == f"dag.{row['error']}"
         return
-    found = talk.ok("dag.path", **given)
-    assert {name: found[name] for name in row["ok"]} == row["ok"]
+    answer = talk.ok("dag.path", **arguments)
+    assert {name: answer[name] for name in row["ok"]} == row["ok"]
 
 
 def play(talk: Any, conversation: dict[str, Any], name: str) -> None:

@@ -41,12 +41,12 @@ def browser() -> str:
     named = os.environ.get(VARIABLE)
     if named == "off":
         pytest.skip(f"{VARIABLE}=off: the door was tried with no browser")
-    found = named or next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None:
+    path = named or next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
         pytest.skip(
             f"no browser is installed ({', '.join(_NAMES)}): the door was tried with node and curl alone"
         )
-    return found
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +61,22 @@ class PageServer:
 @contextlib.contextmanager
 def serving(built: Path) -> Iterator[PageServer]:
     """Serve the page and the client's modules on loopback, at an origin of its own."""
-    given: dict[str, Any] = {}
-    said: Queue[Any] = Queue()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, built, given, said))
+    page_input: dict[str, Any] = {}
+    reports: Queue[Any] = Queue()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, built, page_input, reports))
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield PageServer(f"http://127.0.0.1:{server.server_address[1]}", given, said)
+        yield PageServer(f"http://127.0.0.1:{server.server_address[1]}", page_input, reports)
     finally:
         server.shutdown()
         server.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):
-    def __init__(self, built: Path, given: dict[str, Any], said: Queue[Any], *arguments: Any) -> None:
-        self._built, self._given, self._said = built, given, said
+    def __init__(self, built: Path, page_input: dict[str, Any], reports: Queue[Any], *arguments: Any) -> None:
+        self._built, self._given, self._said = built, page_input, reports
         super().__init__(*arguments)
 
     def do_GET(self) -> None:
@@ -115,7 +115,7 @@ async def seen_in_browser(program: str, page: PageServer, profile: Path) -> dict
         start_new_session=True,
     )
     try:
-        found: dict[str, Any] = await asyncio.to_thread(page.said.get, True, _DEADLINE_S)
+        report: dict[str, Any] = await asyncio.to_thread(page.said.get, True, _DEADLINE_S)
     except Empty:
         pytest.fail(f"the page said nothing for {_DEADLINE_S:.0f} s")
     finally:
@@ -123,5 +123,5 @@ async def seen_in_browser(program: str, page: PageServer, profile: Path) -> dict
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-    assert "error" not in found, found["error"]
-    return found
+    assert "error" not in report, report["error"]
+    return report

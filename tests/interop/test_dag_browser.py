@@ -55,15 +55,15 @@ def block(data: bytes, codec: int = DAG_CBOR) -> dict[str, str]:
 
 
 def good_nodes() -> list[bytes]:
-    listed = recorded("nodes")["decode"] + [one["base"] for one in recorded("one_cid")]
-    return [bytes.fromhex(one["hex"]) for one in listed]
+    listed = recorded("nodes")["decode"] + [row["base"] for row in recorded("one_cid")]
+    return [bytes.fromhex(row["hex"]) for row in listed]
 
 
 def test_nodes_of_the_vectors(client: BrowserClient) -> None:
-    for one in recorded("nodes")["decode"]:
-        assert said(client, "replica.decode", bytes=one["hex"]) == one.get("reason", "ok"), one["name"]
-        if one["expected"] == "accept":
-            assert client.ok("replica.decode", bytes=one["hex"])["cid"] == one["cid"]
+    for row in recorded("nodes")["decode"]:
+        assert said(client, "replica.decode", bytes=row["hex"]) == row.get("reason", "ok"), row["name"]
+        if row["expected"] == "accept":
+            assert client.ok("replica.decode", bytes=row["hex"])["cid"] == row["cid"]
 
 
 def test_altered_nodes_and_values_get_the_verdict_and_the_code_of_the_models(client: BrowserClient) -> None:
@@ -121,7 +121,7 @@ def test_cars_and_shards(client: BrowserClient) -> None:
         write_car([], []),
         write_car([blocks[0][0]], blocks[:3]),
         write_car([identity], [(identity, b"here"), *blocks[:1], *blocks[:1]]),
-        *(bytes.fromhex(one["hex"]) for one in recorded("nodes")["specification"]),
+        *(bytes.fromhex(row["hex"]) for row in recorded("nodes")["specification"]),
     ]
     for data in [*good, *hostile(17, 1_500, good), b"", bytes.fromhex("0aa16776657273696f6e02")]:
         answer = client.ask("car.decode", bytes=data.hex())
@@ -130,7 +130,7 @@ def test_cars_and_shards(client: BrowserClient) -> None:
         if expected == "ok":
             car = read_car(data)
             assert answer["ok"]["roots"] == [root.text for root in car.roots]
-            assert [one["bytes"] for one in answer["ok"]["blocks"]] == [
+            assert [block["bytes"] for block in answer["ok"]["blocks"]] == [
                 bytes(s.data).hex() for s in car.sections
             ]
     shard = encode_dag_cbor({"blocks": [{"a": LINK}, 1.5], "roots": [LINK]})
@@ -144,19 +144,19 @@ def test_cars_and_shards(client: BrowserClient) -> None:
 
 
 def test_ucans_and_chains_of_the_vectors_under_both_policies(client: BrowserClient) -> None:
-    for one in recorded("ucan")["verify"]:
+    for row in recorded("ucan")["verify"]:
         for policy in ("bound", "bearer"):
             arguments = {
-                "subject": one["id"],
-                "blocks": [{"cid": b["cid"], "bytes": b["hex"]} for b in one["blocks"]],
+                "subject": row["id"],
+                "blocks": [{"cid": b["cid"], "bytes": b["hex"]} for b in row["blocks"]],
                 "policy": policy,
                 **{
-                    name: one[name] for name in ("publish", "now", "services", "leeway", "jwt") if name in one
+                    name: row[name] for name in ("publish", "now", "services", "leeway", "jwt") if name in row
                 },
-                **({} if "jwt" in one else {"leaf": one["leaf"]}),
+                **({} if "jwt" in row else {"leaf": row["leaf"]}),
             }
             answer = said(client, "ucan.verify", **arguments)
-            assert answer == one["reasons"].get(policy, "ok"), (one["name"], policy)
+            assert answer == row["reasons"].get(policy, "ok"), (row["name"], policy)
 
 
 def test_altered_ucans_get_the_code_of_the_models(client: BrowserClient) -> None:
@@ -242,12 +242,12 @@ def _same_verdict(client: BrowserClient, key: bytes, signature: bytes, message: 
 
 
 def test_orders_of_the_vectors(client: BrowserClient) -> None:
-    for one in recorded("order"):
-        answer = client.ok("order.of", ops=[[step["cid"], step.get("prior")] for step in one["steps"]])
-        for step, change in zip(one["steps"], answer["changes"], strict=True):
-            assert change == {name: step[name] for name in ("tip", "from", "changed", "held")}, one["name"]
+    for row in recorded("order"):
+        answer = client.ok("order.of", ops=[[step["cid"], step.get("prior")] for step in row["steps"]])
+        for step, change in zip(row["steps"], answer["changes"], strict=True):
+            assert change == {name: step[name] for name in ("tip", "from", "changed", "held")}, row["name"]
         for name in ("heads", "order", "tip", "key", "held"):
-            assert answer[name] == one[name], one["name"]
+            assert answer[name] == row[name], row["name"]
 
 
 def test_orders_of_random_trees(client: BrowserClient) -> None:
@@ -268,21 +268,21 @@ def test_orders_of_random_trees(client: BrowserClient) -> None:
 
 
 def test_nobody_makes_a_second_operation_out_of_an_authorised_one(client: BrowserClient) -> None:
-    for one in recorded("one_cid"):
-        ucans = [{"cid": b["cid"], "bytes": b["hex"]} for b in one["blocks"]]
-        nodes = [{"cid": b["cid"], "bytes": b["hex"]} for b in (one["base"], *one["variants"])]
-        for id in {one["id"], *(_id_of(node["bytes"]) for node in nodes)}:
+    for row in recorded("one_cid"):
+        ucans = [{"cid": b["cid"], "bytes": b["hex"]} for b in row["blocks"]]
+        nodes = [{"cid": b["cid"], "bytes": b["hex"]} for b in (row["base"], *row["variants"])]
+        for id in {row["id"], *(_id_of(node["bytes"]) for node in nodes)}:
             answer = client.ok("published", id=id, nodes=nodes, ucans=ucans)
-            assert answer["order"] == ([one["base"]["cid"]] if id == one["id"] else [])
+            assert answer["order"] == ([row["base"]["cid"]] if id == row["id"] else [])
         refused = {
-            **client.ok("published", id=one["id"], nodes=nodes, ucans=ucans)["refused"],
+            **client.ok("published", id=row["id"], nodes=nodes, ucans=ucans)["refused"],
             **{
                 cid: code
                 for id in {_id_of(node["bytes"]) for node in nodes}
                 for cid, code in client.ok("published", id=id, nodes=nodes, ucans=ucans)["refused"].items()
             },
         }
-        assert refused == {b["cid"]: b["reason"] for b in one["variants"]}, one["name"]
+        assert refused == {b["cid"]: b["reason"] for b in row["variants"]}, row["name"]
 
 
 def _id_of(node: str) -> str:

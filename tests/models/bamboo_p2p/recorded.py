@@ -24,23 +24,23 @@ class Recording:
         self,
         settings: tuple[BambooSettings, BambooSettings],
         flavour: HashFlavour,
-        held: tuple[Iterable[NewEntry], Iterable[NewEntry]],
+        entries: tuple[Iterable[NewEntry], Iterable[NewEntry]],
         split: int | None = None,
     ) -> None:
         self._split = split
         self.pair = Pair(*settings, flavour=flavour)
         self.flavour = flavour
         self.settings = settings
-        self.held = tuple(tuple(one) for one in held)
-        for peer, one in zip(self.pair.peers, self.held, strict=True):
-            peer.add(one)
+        self.held = tuple(tuple(side_entries) for side_entries in entries)
+        for peer, side_entries in zip(self.pair.peers, self.held, strict=True):
+            peer.add(side_entries)
         self.said: list[dict[str, Any]] = []
         self._talk()
 
     def do(self, step: Callable[[Pair], None] | list[Callable[[Pair], None]]) -> None:
         """Let something happen, or several things at once, and carry what follows of it."""
-        for one in step if isinstance(step, list) else [step]:
-            one(self.pair)
+        for action in step if isinstance(step, list) else [step]:
+            action(self.pair)
         self._talk()
 
     def _talk(self) -> None:
@@ -89,10 +89,10 @@ class Recording:
                 shown["backlink_expected"] = expected
         else:
             at = 0
-            if not any(one["from"] == ROLES[sender] for one in self.said):
-                found = decode_setup(data)
-                assert found is not None
-                at = shown["setup_bytes"] = found[1]
+            if not any(sent["from"] == ROLES[sender] for sent in self.said):
+                decoded = decode_setup(data)
+                assert decoded is not None
+                at = shown["setup_bytes"] = decoded[1]
             shown["messages"] = []
             while (message := decode_control(data, at, self.flavour)) is not None:
                 shown["messages"].append(control_messages(self.flavour).show(message[0]))
@@ -107,23 +107,23 @@ class Recording:
                 {
                     "role": role,
                     "settings": SETUP.show(settings.setup),
-                    "holds": [self._given(one) for one in held],
+                    "holds": [self._given(entry) for entry in entries],
                     "holds_then": self._holds(index),
                 }
-                for index, (role, settings, held) in enumerate(
+                for index, (role, settings, entries) in enumerate(
                     zip(ROLES, self.settings, self.held, strict=True)
                 )
             ],
             "said": self.said,
         }
 
-    def _given(self, one: NewEntry) -> dict[str, Any]:
+    def _given(self, entry: NewEntry) -> dict[str, Any]:
         return {
-            "entry": one.entry_bytes.hex(),
-            **({"payload": one.payload.hex()} if one.payload is not None else {}),
+            "entry": entry.entry_bytes.hex(),
+            **({"payload": entry.payload.hex()} if entry.payload is not None else {}),
             **(
-                {"parts": [{"offset": at, "bytes": data.hex()} for at, data in one.parts]}
-                if one.parts
+                {"parts": [{"offset": at, "bytes": data.hex()} for at, data in entry.parts]}
+                if entry.parts
                 else {}
             ),
         }
@@ -134,5 +134,5 @@ class Recording:
         return [
             {"seq_num": seq_num, "payload": store.has_payload(LOG, seq_num)}
             for seq_num in numbers
-            if (held := store.entry(LOG, seq_num)) and decode_entry(held.entry_bytes, self.flavour)
+            if (stored := store.entry(LOG, seq_num)) and decode_entry(stored.entry_bytes, self.flavour)
         ]

@@ -65,25 +65,25 @@ def replay(session: dict[str, Any], role: int, rng: random.Random) -> BambooConn
     peer = Peer(MemoryBambooStore(FLAVOURS[session["hash"]]), settings)
     peer.add(
         NewEntry(
-            bytes.fromhex(one["entry"]),
-            bytes.fromhex(one["payload"]) if "payload" in one else None,
-            tuple((part["offset"], bytes.fromhex(part["bytes"])) for part in one.get("parts", ())),
+            bytes.fromhex(entry["entry"]),
+            bytes.fromhex(entry["payload"]) if "payload" in entry else None,
+            tuple((part["offset"], bytes.fromhex(part["bytes"])) for part in entry.get("parts", ())),
         )
-        for one in end["holds"]
+        for entry in end["holds"]
     )
     connection = peer.connect("other", is_proactive=end["role"] == "proactive", now_ms=0)
-    for said in session["said"]:
-        if said["from"] == end["role"]:
-            for message in said.get("messages", ()):
+    for sent in session["said"]:
+        if sent["from"] == end["role"]:
+            for message in sent.get("messages", ()):
                 if message["type"] == "propose":
                     with suppress(CallRefused):
                         connection.propose(requested_ranges(FLAVOURS[session["hash"]]).read(message))
             continue
-        data = bytearray.fromhex(said["bytes"])
+        data = bytearray.fromhex(sent["bytes"])
         for _ in range(rng.choice((0, 0, 1, 1, 3))):
             _break(data, rng)
         for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
-            receive = connection.receive_control if said["channel"] == "control" else connection.receive_data
+            receive = connection.receive_control if sent["channel"] == "control" else connection.receive_data
             receive(bytes(piece), 0)
             peer.settle()
             while connection.next_data():
@@ -201,13 +201,13 @@ def bombs(count: int) -> bytes:
     """So many entries, each with a payload of `SIZE` bytes in some tens."""
     compressed = Compressor(65_536).compress(PAYLOAD)
     assert compressed is not None
-    said = encode_data(Switch(0))
-    for given in make_log(count, payload=lambda _: PAYLOAD):
-        entry = decode_entry(given.entry_bytes, YAMF)
-        held = HeldEntry(entry, given.entry_bytes, YAMF.hash(given.entry_bytes))
-        said += encode_metadata(held, with_backlink=False)
-        said += encode_data(CompressedPayload(SIZE, len(compressed))) + compressed
-    return said
+    stream = encode_data(Switch(0))
+    for new_entry in make_log(count, payload=lambda _: PAYLOAD):
+        entry = decode_entry(new_entry.entry_bytes, YAMF)
+        held_entry = HeldEntry(entry, new_entry.entry_bytes, YAMF.hash(new_entry.entry_bytes))
+        stream += encode_metadata(held_entry, with_backlink=False)
+        stream += encode_data(CompressedPayload(SIZE, len(compressed))) + compressed
+    return stream
 
 
 def held(store: MemoryBambooStore, count: int) -> list[bool]:
@@ -255,9 +255,9 @@ def test_of_entries_in_a_row_no_more_is_in_memory_at_a_time(monkeypatch: pytest.
 
 
 def test_tiny_parts_of_a_payload_are_read_a_bounded_number_a_turn() -> None:
-    (given,) = make_log(1, payload=lambda _: bytes(10_000))
-    entry = decode_entry(given.entry_bytes, YAMF)
-    entry_held = HeldEntry(entry, given.entry_bytes, YAMF.hash(given.entry_bytes))
+    (new_entry,) = make_log(1, payload=lambda _: bytes(10_000))
+    entry = decode_entry(new_entry.entry_bytes, YAMF)
+    entry_held = HeldEntry(entry, new_entry.entry_bytes, YAMF.hash(new_entry.entry_bytes))
     head = encode_data(Switch(0)) + encode_metadata(entry_held, with_backlink=False)
     made = HandMade().control(proposal())
     made.data_turn(head + (encode_data(RawPayload(1)) + b"\0") * 10_000)
@@ -323,15 +323,15 @@ def test_who_insists_on_a_dropped_payload_is_told_and_who_does_not_gets_the_rest
     is_mandatory: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = make_log(2)
-    given = [NewEntry(first.entry_bytes), second]
-    made = without_payload_1(HandMade(given, BambooSettings(send_window=0)), monkeypatch)
+    new_entries = [NewEntry(first.entry_bytes), second]
+    made = without_payload_1(HandMade(new_entries, BambooSettings(send_window=0)), monkeypatch)
     made.control(proposal(end=2, mandatory=is_mandatory))
-    said = made.heard_data()
+    heard = made.heard_data()
     codes = [message.code for message in made.heard() if isinstance(message, Cancel)]
     assert codes == [CancelCode.MANDATORY] * is_mandatory
     rest = [Skip(SkipReason.UNAVAILABLE), metadata(2), RawPayload(len(payload(2)))]
     expected = [Switch(0), metadata(1), *([Cancelled(0)] if is_mandatory else rest)]
-    assert said == b"".join(map(encode_data, expected)) + (b"" if is_mandatory else payload(2))
+    assert heard == b"".join(map(encode_data, expected)) + (b"" if is_mandatory else payload(2))
 
 
 @pytest.mark.parametrize("ask", [asking, greedily_asking])

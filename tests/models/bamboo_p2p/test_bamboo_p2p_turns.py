@@ -26,9 +26,9 @@ from tests.models.bamboo_p2p.logs import AUTHOR, LOG, Pair, make_log
 RAW = BambooSettings(send_window=0)
 
 
-def asking_for(logs: int, settings: BambooSettings, held: list[tuple[NewEntry, ...]]) -> HandMade:
+def asking_for(logs: int, settings: BambooSettings, held_logs: list[tuple[NewEntry, ...]]) -> HandMade:
     """An end that holds logs 0, 1, …, each asked for as a whole by a request of twice its number."""
-    made = HandMade([one for log in held for one in log], settings)
+    made = HandMade([entry for log in held_logs for entry in log], settings)
     for number in range(logs):
         made.control(ask(number))
     return made
@@ -46,18 +46,19 @@ def log_of(size: int, log_id: int) -> tuple[NewEntry, ...]:
 
 def turns(made: HandMade) -> list[list[dict[str, Any]]]:
     """What goes out, one list of messages a turn. No entry of these logs writes a backlink."""
-    found = []
+    turn_messages = []
     while data := made.end.next_data():
         decoded = decode_all_data(data, YAMF, [])
         assert decoded["used"] == len(data)
-        found.append(decoded["messages"])
-    return found
+        turn_messages.append(decoded["messages"])
+    return turn_messages
 
 
 def payload_bytes(turn: list[dict[str, Any]]) -> int:
     """How many bytes of payloads a turn stands for."""
     return sum(
-        one["length"] if one["type"] == "compressed" else len(one.get("bytes", "")) // 2 for one in turn
+        message["length"] if message["type"] == "compressed" else len(message.get("bytes", "")) // 2
+        for message in turn
     )
 
 
@@ -75,7 +76,7 @@ def test_a_turn_is_of_one_request_and_of_64_kib_of_payload_at_most(name: str) ->
     settings, payload = LARGE[name]
     made = asking_for(2, settings, [make_log(12, payload=payload, log_id=number) for number in range(2)])
     for turn in turns(made):
-        assert len([one for one in turn if one["type"] == "switch"]) <= 1
+        assert len([message for message in turn if message["type"] == "switch"]) <= 1
         assert payload_bytes(turn) <= TURN_BYTES
 
 
@@ -96,16 +97,16 @@ def test_all_of_it_comes_whatever_the_turns_cut() -> None:
     sent: dict[int, bytearray] = {0: bytearray(), 2: bytearray()}
     expander, current = Decompressor(65_536), 0
     for turn in turns(made):
-        for one in turn:
-            if one["type"] == "switch":
-                current = one["id"]
-            elif one["type"] == "compressed":
-                for plain in expander.feed(bytes.fromhex(one["bytes"]), one["length"]):
+        for message in turn:
+            if message["type"] == "switch":
+                current = message["id"]
+            elif message["type"] == "compressed":
+                for plain in expander.feed(bytes.fromhex(message["bytes"]), message["length"]):
                     sent[current] += plain
-            elif one["type"] == "raw":
-                sent[current] += bytes.fromhex(one["bytes"])
+            elif message["type"] == "raw":
+                sent[current] += bytes.fromhex(message["bytes"])
     for number, log in enumerate(logs):
-        assert sent[2 * number] == b"".join(one.payload or b"" for one in log)
+        assert sent[2 * number] == b"".join(entry.payload or b"" for entry in log)
 
 
 def test_an_entry_that_comes_meanwhile_waits_for_one_turn_of_a_large_payload() -> None:
@@ -126,16 +127,16 @@ def test_a_request_with_nothing_to_send_takes_no_turn() -> None:
 
 def test_notifies_of_very_many_pieces_are_cut_into_turns_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("culm_models.bamboo_p2p.data_channel.sender._COALESCED", 10)
-    made = HandMade([one for number in (0, 1) for one in make_log(50, log_id=number)], RAW)
+    made = HandMade([entry for number in (0, 1) for entry in make_log(50, log_id=number)], RAW)
     made.control(*(ask(number, Eagerness.NOTIFY) for number in (0, 1)))
-    pieces = [one["pieces"] for turn in turns(made) for one in turn if one["type"] == "notify"]
+    pieces = [message["pieces"] for turn in turns(made) for message in turn if message["type"] == "notify"]
     assert max(pieces) <= 10 and sum(pieces) == 200
 
 
 def test_a_switch_stands_only_where_the_request_is_another_one() -> None:
     made = asking_for(1, RAW, [make_log(4, payload=lambda _: bytes(100_000), log_id=0)])
-    said = [one for turn in turns(made) for one in turn if one["type"] == "switch"]
-    assert said == [{"type": "switch", "id": 0}]
+    switches = [message for turn in turns(made) for message in turn if message["type"] == "switch"]
+    assert switches == [{"type": "switch", "id": 0}]
 
 
 # Entries that come in a row come to what they would one message at a time; requests take turns (R63).
@@ -154,10 +155,10 @@ def _taken(
     """What one end reports and holds when the other one's data comes in steps of so many bytes."""
     pair = Pair(settings, settings, flavour)
     pair.peers[0].add(make_log(LENGTH, flavour, payload=_alike))
-    held = make_log(LENGTH, flavour, payload=_alike)[29]
+    entry = make_log(LENGTH, flavour, payload=_alike)[29]
     pair.talk()
     if wanted.pop("holds_one", False):
-        pair.peers[1].add([held])
+        pair.peers[1].add([entry])
     pair.ends[1].propose(RequestedRange(*LOG, **wanted))
     pair.carry(1)
     while data := pair.ends[0].next_data():
@@ -264,4 +265,4 @@ def test_changes_in_runs_are_the_changes_one_by_one(changed: list[tuple[Any, int
     entries = [(log, first + step) for log, first, count in changed for step in range(count)]
     runs = Changes(entries).entry_runs
     assert [(log, number) for log, first, last in runs for number in range(first, last + 1)] == entries
-    assert all((one[0], one[2] + 1) != other[:2] for one, other in pairwise(runs))
+    assert all((run[0], run[2] + 1) != following[:2] for run, following in pairwise(runs))

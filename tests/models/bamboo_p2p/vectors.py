@@ -55,9 +55,10 @@ def entries() -> dict[str, Any]:
         "public_key": LOG[0].hex(),
         "log_id": LOG[1],
         **{
-            name: [_entry(one, flavour) for one in make_log(LENGTH, flavour)] for name, flavour in _flavours()
+            name: [_entry(entry, flavour) for entry in make_log(LENGTH, flavour)]
+            for name, flavour in _flavours()
         },
-        "ended": [_entry(one, YAMF) for one in make_log(5, end_of_log=True)],
+        "ended": [_entry(entry, YAMF) for entry in make_log(5, end_of_log=True)],
         "other_branch": _entry(_other_branch(), YAMF),
     }
 
@@ -66,12 +67,12 @@ def _flavours() -> list[tuple[str, HashFlavour]]:
     return sorted(FLAVOURS.items())
 
 
-def _entry(given: NewEntry, flavour: HashFlavour) -> dict[str, Any]:
+def _entry(new_entry: NewEntry, flavour: HashFlavour) -> dict[str, Any]:
     return {
-        "seq_num": decode_entry(given.entry_bytes, flavour).seq_num,
-        "entry": given.entry_bytes.hex(),
-        "hash": flavour.hash(given.entry_bytes).hex(),
-        "payload": (given.payload or b"").hex(),
+        "seq_num": decode_entry(new_entry.entry_bytes, flavour).seq_num,
+        "entry": new_entry.entry_bytes.hex(),
+        "hash": flavour.hash(new_entry.entry_bytes).hex(),
+        "payload": (new_entry.payload or b"").hex(),
     }
 
 
@@ -139,10 +140,10 @@ def messages() -> dict[str, Any]:
     return {
         "setup": [
             {
-                **SETUP.show(one),
-                "bytes": encode_setup(one).hex(),
+                **SETUP.show(setup),
+                "bytes": encode_setup(setup).hex(),
             }
-            for one in setups
+            for setup in setups
         ],
         "control": list(map(_control, control)),
         "data": [_data(message, body) for message, body in data],
@@ -240,7 +241,7 @@ def refusals() -> list[dict[str, Any]]:
     """What ends a connection, as bytes to a reactive end that proposed nothing."""
     from tests.models.bamboo_p2p.test_bamboo_p2p_violations import VIOLATIONS
 
-    found = []
+    cases = []
     for name, (code, broken) in VIOLATIONS.items():
         made = broken()
         assert made.end.dropped is not None
@@ -248,12 +249,12 @@ def refusals() -> list[dict[str, Any]]:
         if is_own or "for ever" in name or made.end.credit or made.end.dropped.number == 0x0E:
             continue
         policy = made.settings.policy
-        found.append(
+        cases.append(
             {
                 "name": name,
                 "code": f"bamboo_p2p.{code}",
                 "number": made.end.dropped.number,
-                "holds": [decode_entry(one.entry_bytes, YAMF).seq_num for one in made.held],
+                "holds": [decode_entry(entry.entry_bytes, YAMF).seq_num for entry in made.held],
                 "settings": {
                     "receive": MODE.show(made.settings.accepts_greedy),
                     "receive_window": made.settings.receive_window,
@@ -268,14 +269,14 @@ def refusals() -> list[dict[str, Any]]:
                 "said": [{"channel": channel, "bytes": data.hex()} for channel, data in made.said],
             }
         )
-    return found
+    return cases
 
 
 def sessions(split: int | None = None) -> list[dict[str, Any]]:
     """Whole sessions, both ways, until nothing is left to say; `split`: bytes that arrive at a time."""
     log, short = make_log(LENGTH), make_log(LENGTH)[:4]
     other = make_log(LENGTH, YASMF)
-    bare = [NewEntry(one.entry_bytes) for one in log]
+    bare = [NewEntry(entry.entry_bytes) for entry in log]
     ended = make_log(5, end_of_log=True)
     part = log[3].payload or b""
     wrong = NewEntry(log[0].entry_bytes, None, ((0, b"?"),))
@@ -347,13 +348,13 @@ def sessions(split: int | None = None) -> list[dict[str, Any]]:
         ]),
         ("compressed payloads", YAMF, (BambooSettings(), BambooSettings()), log[:6], (), [asks(1, 1, end=6)]),
     ]  # fmt: skip
-    found = []
+    cases = []
     for name, flavour, settings, first, second, steps in plans:
         recording = Recording(settings, flavour, (first, second), split)
         for step in steps:
             recording.do(step)
-        found.append({"name": name, **recording.to_json()})
-    return found
+        cases.append({"name": name, **recording.to_json()})
+    return cases
 
 
 def _propose(pair: Pair, end: int, wanted: RequestedRange) -> None:

@@ -53,8 +53,8 @@ def test_headers_as_recorded(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", TABLES["tlv_probe"])
 def test_probes_as_recorded(row: dict[str, Any]) -> None:
-    found = probe(bytes.fromhex(row["bytes"]))
-    assert found == (row["letter"], row["header_length"], row["body_length"])
+    probed = probe(bytes.fromhex(row["bytes"]))
+    assert probed == (row["letter"], row["header_length"], row["body_length"])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,9 @@ def test_other_bytes_begin_no_record(data: str) -> None:
 @given(st.lists(RECORDS, max_size=6))
 def test_records_are_taken_apart_as_they_were_put_together(drawn: list[bytes]) -> None:
     again = [record(letter if letter != "0" else "t", body) for letter, body in records(b"".join(drawn))]
-    assert [next(iter(records(one)))[1] for one in again] == [next(iter(records(one)))[1] for one in drawn]
+    assert [next(iter(records(record)))[1] for record in again] == [
+        next(iter(records(record)))[1] for record in drawn
+    ]
     assert len(again) == len(drawn)
 
 
@@ -112,17 +114,17 @@ def test_a_stream_may_be_split_at_every_byte(drawn: list[bytes]) -> None:
         assert [*reader.feed(stream[:cut]), *reader.feed(stream[cut:])] == drawn
         assert reader.pending_bytes == 0
     reader = RecordReader(MAX)
-    assert [one for byte in stream for one in reader.feed(bytes([byte]))] == drawn
+    assert [record for byte in stream for record in reader.feed(bytes([byte]))] == drawn
 
 
 @given(st.lists(RECORDS, max_size=4), st.sampled_from([b"\x60", b"A\xff\xff\xff\x7f", b"A\x01\x00\x01\x00"]))
 def test_what_came_before_a_refused_header_comes_out_first(drawn: list[bytes], bad: bytes) -> None:
     reader = RecordReader(MAX)
-    found: list[bytes] = []
+    received: list[bytes] = []
     with pytest.raises((RecordMalformed, RecordTooLarge)) as caught:
         # Taken one by one: an extension of the list by a call that fails keeps what came before.
-        found.extend(reader.feed(b"".join(drawn) + bad))
-    assert found == drawn
+        received.extend(reader.feed(b"".join(drawn) + bad))
+    assert received == drawn
     with pytest.raises(type(caught.value)):
         list(reader.feed(b"0"))
     assert reader.pending_bytes == 0
@@ -130,7 +132,7 @@ def test_what_came_before_a_refused_header_comes_out_first(drawn: list[bytes], b
 
 def test_a_header_is_refused_before_its_body_comes() -> None:
     reader = RecordReader(1000)
-    assert [len(one) for one in reader.feed(long_record("D", bytes(1000)))] == [1005]
+    assert [len(record) for record in reader.feed(long_record("D", bytes(1000)))] == [1005]
     with pytest.raises(RecordTooLarge) as caught:
         list(reader.feed(long_record("D", bytes(1001))[:5]))
     assert caught.value.code == "chotki.record_size"
@@ -147,16 +149,16 @@ def test_no_memory_is_taken_on_a_headers_word() -> None:
 def test_any_bytes_are_records_or_refused(data: bytes, size: int) -> None:
     def outcome(pieces: list[bytes]) -> tuple[list[bytes], str]:
         reader = RecordReader(200)
-        found: list[bytes] = []
+        received: list[bytes] = []
         try:
             for piece in pieces:
-                found += reader.feed(piece)
+                received += reader.feed(piece)
         except (RecordMalformed, RecordTooLarge) as error:
-            return found, error.code
-        return found, f"{reader.pending_bytes} more"
+            return received, error.code
+        return received, f"{reader.pending_bytes} more"
 
-    one, other = outcome([data]), outcome([data[at : at + size] for at in range(0, len(data), size)])
-    assert one == other
+    whole, in_pieces = outcome([data]), outcome([data[at : at + size] for at in range(0, len(data), size)])
+    assert whole == in_pieces
 
 
 # Integers, floats and pairs without their zero bytes: the recorded tables, and there and back.
@@ -201,10 +203,10 @@ def test_pairs_as_recorded(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", TABLES["unzip_uint64_pair_by_length"])
 def test_pairs_of_every_length_as_recorded(row: dict[str, Any]) -> None:
     data = bytes.fromhex(row["bytes"])
-    found = (int(row["big"]), int(row["lil"]))
-    assert z.unpack_pair(data, compat=Compat.GO) == found
+    expected = (int(row["big"]), int(row["lil"]))
+    assert z.unpack_pair(data, compat=Compat.GO) == expected
     if len(data) in z.PAIR_WIDTHS:
-        assert z.unpack_pair(data) == found
+        assert z.unpack_pair(data) == expected
 
 
 @pytest.mark.parametrize("length", [7, 11, 13, 14, 15, 17, 100])
@@ -231,12 +233,12 @@ def test_integers_come_back(unsigned: int, signed: int) -> None:
 
 @given(st.floats())
 def test_floats_come_back(value: float) -> None:
-    found = z.unpack_float(z.pack_float(value))
+    unpacked = z.unpack_float(z.pack_float(value))
     if math.isnan(value):
         assert z.pack_float(value).hex() == "fe1f000000000080"
-        assert math.isnan(found)
+        assert math.isnan(unpacked)
     else:
-        assert struct.pack(">d", found) == struct.pack(">d", value)
+        assert struct.pack(">d", unpacked) == struct.pack(">d", value)
 
 
 @pytest.mark.parametrize("read", [z.unpack_uint, z.unpack_int, z.unpack_float])
@@ -254,14 +256,14 @@ IDS = st.builds(Id, st.integers(0, (1 << 64) - 1), st.integers(0, PRO_MASK))
 
 @pytest.mark.parametrize("row", TABLES["ids"], ids=lambda row: row["text"])
 def test_ids_as_recorded(row: dict[str, Any]) -> None:
-    found = read_id_text(row["text"])
-    assert (found.src, found.pro & PRO_MASK) == (int(row["src"]), int(row["pro"]))
-    assert str(found) == row["printed"]
-    assert found.zip().hex() == row["zip"]
-    assert object_key(found, "S").hex() == row["okey_S"]
-    assert vector_key(found).hex() == row["vkey"]
-    assert block_of(found).zip().hex() == row["block_zip"]
-    assert (found == BAD_ID) is row["bad"]
+    parsed = read_id_text(row["text"])
+    assert (parsed.src, parsed.pro & PRO_MASK) == (int(row["src"]), int(row["pro"]))
+    assert str(parsed) == row["printed"]
+    assert parsed.zip().hex() == row["zip"]
+    assert object_key(parsed, "S").hex() == row["okey_S"]
+    assert vector_key(parsed).hex() == row["vkey"]
+    assert block_of(parsed).zip().hex() == row["block_zip"]
+    assert (parsed == BAD_ID) is row["bad"]
 
 
 @pytest.mark.parametrize(
@@ -296,8 +298,8 @@ def test_an_impossible_text_is_refused(text: str) -> None:
 
 @given(st.text(alphabet="0123456789abcdefABCDEFx- \0é", max_size=40) | st.text())
 def test_any_text_is_an_id_or_the_bad_one(text: str) -> None:
-    found = read_id_text(text)
-    assert found == BAD_ID or read_id_text(str(found)) == found
+    parsed = read_id_text(text)
+    assert parsed == BAD_ID or read_id_text(str(parsed)) == parsed
 
 
 @given(IDS)
@@ -309,8 +311,8 @@ def test_bytes_and_keys_come_back(id: Id) -> None:
 
 
 @given(IDS, IDS)
-def test_keys_go_by_source_and_progress(one: Id, other: Id) -> None:
-    assert (object_key(one, "S") < object_key(other, "S")) == (one < other)
+def test_keys_go_by_source_and_progress(left: Id, right: Id) -> None:
+    assert (object_key(left, "S") < object_key(right, "S")) == (left < right)
 
 
 def test_the_vector_of_everything_is_before_all_others() -> None:

@@ -26,9 +26,9 @@ def of_field(letter: str, ours: bytes | None, theirs: bytes | None) -> Compariso
 
 
 def test_equal_stores_have_no_difference() -> None:
-    found = compare(fresh_store(0xA, "one"), fresh_store(0xA, "one"))
-    assert found.are_equal
-    assert (found.compared, found.left_out, found.blocks) == (9, 0, [])
+    comparison = compare(fresh_store(0xA, "one"), fresh_store(0xA, "one"))
+    assert comparison.are_equal
+    assert (comparison.compared, comparison.left_out, comparison.blocks) == (9, 0, [])
 
 
 def test_a_field_that_one_side_has_alone_is_lacked_by_the_other() -> None:
@@ -36,8 +36,14 @@ def test_a_field_that_one_side_has_alone_is_lacked_by_the_other() -> None:
     for ours, theirs, lacks in ((None, value, Side.OURS), (value, None, Side.THEIRS)):
         (block,) = of_field("S", ours, theirs).blocks
         assert block.block == Id(0xA, 0)
-        (one,) = block.fields
-        assert (one.id, one.letter, one.ours, one.theirs, one.missing_in) == (ONE, "S", ours, theirs, lacks)
+        (field,) = block.fields
+        assert (field.id, field.letter, field.ours, field.theirs, field.missing_in) == (
+            ONE,
+            "S",
+            ours,
+            theirs,
+            lacks,
+        )
 
 
 def test_who_has_not_merged_the_newer_value_lacks_it() -> None:
@@ -67,20 +73,24 @@ def test_bytes_that_a_merge_makes_the_same_do_not_differ() -> None:
 
 def test_lists_are_left_out_and_counted() -> None:
     element = stamp("L", parse_text("E", "{a}"), 0xA)
-    found = of_field("L", element, element + element)
-    assert found.are_equal
-    assert (found.compared, found.left_out) == (0, 1)
+    comparison = of_field("L", element, element + element)
+    assert comparison.are_equal
+    assert (comparison.compared, comparison.left_out) == (0, 1)
 
 
 def test_vectors_differ_by_source_in_the_whole_and_in_each_block() -> None:
     block = Id.make(0xA, 0x10000)
     ours = {GLOBAL_VECTOR_KEY: write_vector({1: 5, 2: 7}), vector_key(block): write_vector({1: 5})}
     theirs = {GLOBAL_VECTOR_KEY: write_vector({1: 6, 2: 7, 3: 0})}
-    found = compare(ours, theirs)
-    assert not found.are_equal
-    assert (found.vector.missing_in_ours, found.vector.missing_in_theirs) == ({1: 6, 3: 0}, {})
-    (one,) = found.blocks
-    assert (one.block, one.vector.missing_in_ours, one.vector.missing_in_theirs) == (block, {}, {1: 5})
+    comparison = compare(ours, theirs)
+    assert not comparison.are_equal
+    assert (comparison.vector.missing_in_ours, comparison.vector.missing_in_theirs) == ({1: 6, 3: 0}, {})
+    (block_difference,) = comparison.blocks
+    assert (
+        block_difference.block,
+        block_difference.vector.missing_in_ours,
+        block_difference.vector.missing_in_theirs,
+    ) == (block, {}, {1: 5})
 
 
 # Fresh stores, and stores as text, as the Go replica has them.
@@ -129,8 +139,8 @@ def at(object_id: Id, number: int = MAIL) -> Id:
     return Id(object_id.src, object_id.pro + number)
 
 
-def indexed(most: int = 100) -> UniqueValues:
-    values = UniqueValues(most)
+def indexed(limit: int = 100) -> UniqueValues:
+    values = UniqueValues(limit)
     assert values.learn_class(PERSON, CLASS)
     return values
 
@@ -142,12 +152,12 @@ def mail(text: str, writer: int = 0xA, rev: int = 0) -> bytes:
 def test_two_objects_with_one_value_are_told_of_once_and_listed_until_one_is_changed() -> None:
     values = indexed()
     assert values.take(PERSON, at(ANN), "S", mail("x@y")) is None
-    found = values.take(PERSON, at(BEN), "S", mail("x@y", 0xB, 3))
-    assert found is not None
-    assert (found.class_id, found.offset) == (PERSON, MAIL)
-    assert found.holders == (Holder(ANN, 0xA), Holder(BEN, 0xB))
+    duplicate = values.take(PERSON, at(BEN), "S", mail("x@y", 0xB, 3))
+    assert duplicate is not None
+    assert (duplicate.class_id, duplicate.offset) == (PERSON, MAIL)
+    assert duplicate.holders == (Holder(ANN, 0xA), Holder(BEN, 0xB))
     assert values.take(PERSON, at(BEN), "S", mail("x@y", 0xB, 4)) is None
-    assert values.duplicates() == [found]
+    assert values.duplicates() == [duplicate]
     assert values.take(PERSON, at(ANN), "S", mail("other")) is None
     assert values.duplicates() == []
     assert values.take(PERSON, at(CAT), "S", mail("x@y")) is not None
@@ -161,10 +171,10 @@ def test_an_empty_value_is_a_value() -> None:
 
 def test_other_fields_types_and_classes_are_passed_over() -> None:
     values = indexed()
-    for one in (ANN, BEN):
-        assert values.take(PERSON, at(one, 1), "S", mail("same")) is None
-        assert values.take(PERSON, at(one), "N", b"") is None
-        assert values.take(Id.make(0xB, 1), at(one), "S", mail("same")) is None
+    for person in (ANN, BEN):
+        assert values.take(PERSON, at(person, 1), "S", mail("same")) is None
+        assert values.take(PERSON, at(person), "N", b"") is None
+        assert values.take(Id.make(0xB, 1), at(person), "S", mail("same")) is None
     assert len(values) == 0
 
 

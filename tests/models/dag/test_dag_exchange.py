@@ -76,7 +76,7 @@ def chunk(offset: int = 0, *, size: int = SIZE, shard: Cid = SHARD) -> DagChunk:
 
 
 def of_kind(kind: type, messages: list[DagMessage]) -> list[DagMessage]:
-    return [one for one in messages if isinstance(one, kind)]
+    return [message for message in messages if isinstance(message, kind)]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_nothing_is_acknowledged_before_it_is_settled() -> None:
     talk = Talk()
     node = encode_append([SHARD])
     talk.say(HELLO, offer(node.cid, shards=((SHARD, SIZE),)))
-    assert {one.nodes for one in talk.hear() if isinstance(one, DagWant)} == {(node.cid,), ()}
+    assert {want.nodes for want in talk.hear() if isinstance(want, DagWant)} == {(node.cid,), ()}
     events = talk.say(DagBlocks(SPACE, (node.data,)), chunk(), chunk(CHUNK_SIZE))
     assert events == [NodesReceived(SPACE, ((node.cid, node.data),)), ShardSpooled(SPACE, SHARD, SIZE)]
     assert talk.hear() == []
@@ -191,8 +191,8 @@ def test_long_messages_are_read_in_short_steps() -> None:
     blocks = tuple(number.to_bytes(4, "big") for number in range(2_000))
     talk = Talk()
     talk.say(HELLO, offer(*heads))
-    said = frame_of(DagBlocks(SPACE, blocks)) + frame_of(DagWant(SPACE, heads, ()))
-    steps = list(talk.exchange.receive_steps(said))
+    frames = frame_of(DagBlocks(SPACE, blocks)) + frame_of(DagWant(SPACE, heads, ()))
+    steps = list(talk.exchange.receive_steps(frames))
     assert len(steps) > 60
     received = [event for events in steps for event in events if isinstance(event, NodesReceived)]
     assert [block for event in received for _, block in event.blocks] == list(blocks)
@@ -216,7 +216,7 @@ def test_what_is_not_here_or_fits_no_frame_is_said_so() -> None:
     nothing = cid_of(CAR, b"nothing")
     talk = Talk(replica)
     talk.say(replace(HELLO, max_frame=1_000), offer(), DagWant(SPACE, (), ((SHARD, ()), (nothing, ()))))
-    acks = [one for message in talk.hear() if isinstance(message, DagAck) for one in message.results]
+    acks = [result for message in talk.hear() if isinstance(message, DagAck) for result in message.results]
     assert acks == [(nothing, 3, None), (SHARD, 2, "dag.frame_too_large")]
 
 
@@ -250,7 +250,7 @@ def test_who_may_not_read_or_append_is_told_so() -> None:
     talk.say(HELLO, offer(other.cid), DagWant(SPACE, (node.cid,), ()))
     heard = talk.hear()
     assert of_kind(DagOffer, heard) == [offer()]
-    refused = [one for message in heard if isinstance(message, DagAck) for one in message.results]
+    refused = [result for message in heard if isinstance(message, DagAck) for result in message.results]
     assert [(cid, code) for cid, _, code in refused[1:]] == [
         (other.cid, "dag.not_allowed"),
         (node.cid, "dag.not_allowed"),
@@ -273,7 +273,7 @@ def test_a_room_that_is_full_is_answered_with_later() -> None:
     talk = Talk(settings=replace(SETTINGS, nodes_known_of=1))
     heads = sorted(encode_append([cid_of(CAR, bytes([n]))]).cid for n in range(3))
     talk.say(HELLO, offer(*heads))
-    acks = [one for message in talk.hear() if isinstance(message, DagAck) for one in message.results]
+    acks = [result for message in talk.hear() if isinstance(message, DagAck) for result in message.results]
     assert acks == [(head, 4, "dag.waiting_full") for head in heads[1:]]
 
 

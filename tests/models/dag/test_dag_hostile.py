@@ -46,7 +46,9 @@ CARS = [write_car([], BLOCKS), write_car([LINK], BLOCKS * 2), write_car([], [])]
 SHARDS = [encode_dag_cbor({"blocks": [{"a": 1}, [LINK]], "roots": [LINK]}), encode_dag_cbor({"blocks": []})]
 FRAMES = [bytes.fromhex(row["bytes"]) for row in recorded("messages")["valid"]]
 HAMT = recorded("unixfs")["path"][-1]
-PB_NODES = [bytes.fromhex(one["hex"]) for one in HAMT["blocks"] if cid_from_text(one["cid"]).codec == DAG_PB]
+PB_NODES = [
+    bytes.fromhex(block["hex"]) for block in HAMT["blocks"] if cid_from_text(block["cid"]).codec == DAG_PB
+]
 VERDICTS = [DEFAULT_RULES.encode(), ValidationRules("bearer", True, (LEAF.claims.issuer,), 5).encode()]
 
 
@@ -64,14 +66,14 @@ def as_node(data: bytes) -> None:
 
 
 def as_ucan(data: bytes) -> None:
-    found = ucan_from_block(data)
-    assert found.block == data
-    verify_unless_recorded(found.signed_text, lambda: verify_signature(found), data in UCANS)
+    token = ucan_from_block(data)
+    assert token.block == data
+    verify_unless_recorded(token.signed_text, lambda: verify_signature(token), data in UCANS)
 
 
 def as_jwt(data: bytes) -> None:
-    found = ucan_from_raw(data)
-    verify_unless_recorded(found.signed_text, lambda: verify_signature(found), data in JWTS)
+    token = ucan_from_raw(data)
+    verify_unless_recorded(token.signed_text, lambda: verify_signature(token), data in JWTS)
 
 
 SIGNED = {ucan_from_block(data).signed_text for data in UCANS}
@@ -94,7 +96,7 @@ def as_car(data: bytes) -> None:
     ended: str | None = None
     try:
         for at in range(0, len(data), 97):
-            pieces += [(one.cid, bytes(one.data)) for one in stream.feed(data[at : at + 97])]
+            pieces += [(section.cid, bytes(section.data)) for section in stream.feed(data[at : at + 97])]
         stream.finish()
     except DagError as error:
         ended = error.code
@@ -104,14 +106,14 @@ def as_car(data: bytes) -> None:
         assert ended == error.code
         raise
     assert ended is None
-    assert [(one.cid, bytes(one.data)) for one in car.sections] == pieces
+    assert [(section.cid, bytes(section.data)) for section in car.sections] == pieces
     for cid, block in pieces:
         assert cid.is_identity or cid_of(cid.codec, block).digest == cid.digest or not cid.is_sha2_256
 
 
 def as_shard(data: bytes) -> None:
-    found = open_shard(cid_of(DAG_CBOR, data), data)
-    assert all(cid_of(DAG_CBOR, bytes(block)) == cid for cid, block in found.blocks.items())
+    shard = open_shard(cid_of(DAG_CBOR, data), data)
+    assert all(cid_of(DAG_CBOR, bytes(block)) == cid for cid, block in shard.blocks.items())
 
 
 def as_frame(data: bytes) -> None:
@@ -128,7 +130,7 @@ def as_pb(data: bytes) -> None:
     node = decode_dag_pb(data)
     assert decode_dag_pb(encode_dag_pb(node)) == node
     blocks = BlocksInMemory()
-    blocks.update({cid_from_text(one["cid"]): bytes.fromhex(one["hex"]) for one in HAMT["blocks"]})
+    blocks.update({cid_from_text(block["cid"]): bytes.fromhex(block["hex"]) for block in HAMT["blocks"]})
     root = cid_of(DAG_PB, data)
     blocks.put(root, data)
     readers: list[Callable[[], object]] = [
@@ -261,8 +263,8 @@ def test_a_wide_and_deep_web_of_proofs_costs_no_more_than_its_proofs() -> None:
         made = [
             ucan(1, 1, {"can": "dag/*", "with": DIDS[0]}, nnc=f"{depth} {n}", prf=level) for n in range(16)
         ]
-        known.update({one.cid: one for one in made})
-        level = [one.cid for one in made]
+        known.update({token.cid: token for token in made})
+        level = [token.cid for token in made]
     named = {"link": LINK, "origin": ORIGIN}
     leaf = ucan(1, 0, {"can": "dag/publish", "with": DIDS[0], "nb": named}, prf=level)
     asked: list[Cid] = []

@@ -20,11 +20,11 @@ CIDS = sorted(cid_of(DAG_CBOR, n.to_bytes(2, "big")) for n in range(4000))
 
 
 def path(tree: Tree, cid: Cid | None) -> list[Cid]:
-    found: list[Cid] = []
+    cids: list[Cid] = []
     while cid is not None:
-        found.insert(0, cid)
+        cids.insert(0, cid)
         cid = tree[cid]
-    return found
+    return cids
 
 
 def greedy(tree: Tree) -> list[Cid]:
@@ -36,9 +36,9 @@ def greedy(tree: Tree) -> list[Cid]:
     return out
 
 
-def pairwise(tree: Tree, one: Cid, other: Cid) -> list[Cid]:
+def pairwise(tree: Tree, left: Cid, right: Cid) -> list[Cid]:
     """The specification's rule for two chains."""
-    a, b = path(tree, one), path(tree, other)
+    a, b = path(tree, left), path(tree, right)
     out = []
     while a and b and a[0] == b[0]:
         out.append(a.pop(0))
@@ -83,8 +83,8 @@ def test_any_order_of_arrival_makes_the_greedy_order(random: Random, size: int) 
 def test_every_two_operations_stand_as_the_pairwise_rule_has_them(random: Random, size: int) -> None:
     tree = drawn_tree(random, size)
     order = greedy(tree)
-    for one, other in itertools.combinations(tree, 2):
-        pair = pairwise(tree, one, other)
+    for left, right in itertools.combinations(tree, 2):
+        pair = pairwise(tree, left, right)
         assert [cid for cid in order if cid in pair] == pair
 
 
@@ -100,14 +100,14 @@ def test_all_labelled_trees(size: int) -> None:
 
 def walk(tree: Tree, cid: Cid) -> list[Cid]:
     """The path to an operation; empty where priors make a circle."""
-    found: list[Cid] = []
+    walked: list[Cid] = []
     at: Cid | None = cid
     while at is not None:
-        if at in found:
+        if at in walked:
             return []
-        found.append(at)
+        walked.append(at)
         at = tree[at]
-    return found
+    return walked
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 12))
@@ -120,8 +120,8 @@ def test_a_change_says_from_which_place_on(random: Random, size: int) -> None:
         before, tip = order.order(), order.tip
         change = order.add(cid, tree[cid])
         after = order.order()
-        here = {one: tree[one] for one in arrivals[: at + 1]}
-        placed = {one: prior for one, prior in here.items() if set(path_or_all(here, one)) <= set(here)}
+        here = {arrival: tree[arrival] for arrival in arrivals[: at + 1]}
+        placed = {cid: prior for cid, prior in here.items() if set(path_or_all(here, cid)) <= set(here)}
         assert after == greedy(placed)
         assert order.held() == sorted(set(here) - set(placed))
         same = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before))
@@ -134,11 +134,11 @@ def test_a_change_says_from_which_place_on(random: Random, size: int) -> None:
 
 
 def path_or_all(tree: Tree, cid: Cid | None) -> list[Any]:
-    found: list[Any] = []
+    cids: list[Any] = []
     while cid is not None:
-        found.append(cid)
+        cids.append(cid)
         cid = tree.get(cid)
-    return found
+    return cids
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 20))
@@ -154,29 +154,29 @@ def test_what_links_to_the_tip_comes_last(random: Random, size: int) -> None:
 @given(st.randoms(use_true_random=False), st.integers(1, 14))
 def test_ranks_compare_as_their_keys(random: Random, size: int) -> None:
     tree = drawn_tree(random, size)
-    found: dict[Cid, Rank] = {}
+    ranks: dict[Cid, Rank] = {}
     for cid in path_first(tree):
         prior = tree[cid]
-        found[cid] = rank_of(cid, ROOT if prior is None else found[prior])
-        assert found[cid].key() == maxima(path(tree, cid))
-    for one, other in itertools.product(found.values(), repeat=2):
-        assert sorts_before(one, other) == (one.key() < other.key())
-        assert builds_on(one, other) == (other.cid in path(tree, one.cid))
+        ranks[cid] = rank_of(cid, ROOT if prior is None else ranks[prior])
+        assert ranks[cid].key() == maxima(path(tree, cid))
+    for left, right in itertools.product(ranks.values(), repeat=2):
+        assert sorts_before(left, right) == (left.key() < right.key())
+        assert builds_on(left, right) == (right.cid in path(tree, left.cid))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_long_keys_compare_as_short_ones(seed: int) -> None:
     """Falling runs with branches at every depth, below and above the length up to which keys are tuples."""
     random = Random(seed)
-    found: list[Rank] = [ROOT]
+    ranks: list[Rank] = [ROOT]
     for cid in CIDS[150:50:-1]:
-        found.append(rank_of(cid, found[-1]))
-    run = found[1:]
+        ranks.append(rank_of(cid, ranks[-1]))
+    run = ranks[1:]
     for cid in random.sample(CIDS[:50] + CIDS[151:300], 60):
-        found.append(rank_of(cid, random.choice(found)))
-    assert max(rank.depth for rank in found) >= len(run)
-    for one, other in itertools.product(found[1:], repeat=2):
-        assert sorts_before(one, other) == (one.key() < other.key())
+        ranks.append(rank_of(cid, random.choice(ranks)))
+    assert max(rank.depth for rank in ranks) >= len(run)
+    for left, right in itertools.product(ranks[1:], repeat=2):
+        assert sorts_before(left, right) == (left.key() < right.key())
 
 
 def path_first(tree: Tree) -> list[Cid]:
@@ -222,7 +222,7 @@ def test_many_operations_in_pieces(seed: int) -> None:
     arrivals = list(tree)
     random.shuffle(arrivals)
     order = order_of((cid, tree[cid]) for cid in arrivals)
-    keys = {cid: [one.text for one in maxima(path(tree, cid))] for cid in order.order()[::50]}
+    keys = {cid: [rank.text for rank in maxima(path(tree, cid))] for cid in order.order()[::50]}
     assert list(keys.values()) == sorted(keys.values())
     assert len(order) == len(tree)
     assert order.order(700) == order.order()[700:]

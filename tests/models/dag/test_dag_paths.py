@@ -27,7 +27,7 @@ HAMT = next(row for row in recorded("unixfs")["path"] if row["name"].startswith(
 
 
 def end(blocks: BlocksInMemory, root: Cid, path: str = "") -> PathEnd:
-    return resolve_path(root, [one for one in path.split("/") if one], blocks.find)
+    return resolve_path(root, [segment for segment in path.split("/") if segment], blocks.find)
 
 
 def needed(blocks: BlocksInMemory, root: Cid, path: str, *scope: Any) -> list[Cid]:
@@ -52,12 +52,12 @@ def test_segments_are_keys_and_indexes_and_links_are_followed() -> None:
     assert end(blocks, root, "a/0").value is None
     assert end(blocks, root, "a/1/n").value == 1.5
     assert end(blocks, root, "a/1/up/n/1/x").value is True
-    found = end(blocks, root, "a/1/up/0")
-    assert (found.cid, found.value, found.passed) == (inner, "zero", (root, middle, inner))
+    path_end = end(blocks, root, "a/1/up/0")
+    assert (path_end.cid, path_end.value, path_end.passed) == (inner, "zero", (root, middle, inner))
     assert end(blocks, root, "link").value == {"n": [10, {"x": True}], "0": "zero"}
     assert end(blocks, root, "a").value == [None, middle]
-    one = blocks.value(inner)
-    assert end(blocks, one, "0").value == "zero"
+    outer = blocks.value(inner)
+    assert end(blocks, outer, "0").value == "zero"
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_names_in_directories_lead_to_files_and_symlinks_end_paths() -> None:
     assert end(blocks, root, "deep/Links").block == b"y"
     assert end(blocks, root, "deep/é").block == b"z"
     assert end(blocks, root, "deep").kind == "directory"
-    assert [one.name for one in list_directory(root, blocks.find)] == ["a", "deep"]
+    assert [entry.name for entry in list_directory(root, blocks.find)] == ["a", "deep"]
     link = blocks.symlink(b"../a")
     with_link = blocks.directory([(link, "to")])
-    found = end(blocks, with_link, "to")
-    assert (found.kind, found.value) == ("symlink", "../a")
+    path_end = end(blocks, with_link, "to")
+    assert (path_end.kind, path_end.value) == ("symlink", "../a")
     for path in ("to/a", "To", "a"):
         with pytest.raises(PathUnknown):
             end(blocks, with_link, path)
@@ -136,13 +136,13 @@ def test_what_is_missing_on_the_way_is_said() -> None:
 def test_a_sharded_directory_is_listed_and_searched_alike() -> None:
     blocks, root = sharded()
     entries = list(list_directory(root, blocks.find))
-    assert len({one.name for one in entries}) == len(entries) > 1
-    for one in entries:
-        found = end(blocks, root, one.name)
-        assert found.cid == one.cid
+    assert len({entry.name for entry in entries}) == len(entries) > 1
+    for entry in entries:
+        path_end = end(blocks, root, entry.name)
+        assert path_end.cid == entry.cid
         alone = BlocksInMemory()
-        alone.update({cid: blocks[cid] for cid in found.passed})
-        assert end(alone, root, one.name) == found
+        alone.update({cid: blocks[cid] for cid in path_end.passed})
+        assert end(alone, root, entry.name) == path_end
     with pytest.raises(PathUnknown):
         end(blocks, root, "no such name")
 
@@ -168,7 +168,7 @@ def test_a_sharded_directory_ends_where_the_hashes_of_its_names_do() -> None:
     at = blocks.pb([(blocks.raw(b"x"), "00name")], message)
     for depth in range(1, 9):
         if depth == 8:
-            assert [one.name for one in list_directory(at, blocks.find)] == ["name"]
+            assert [entry.name for entry in list_directory(at, blocks.find)] == ["name"]
         at = blocks.pb([(at, "00")], message)
     with pytest.raises(DagPbMalformed, match="deeper"):
         list(list_directory(at, blocks.find))
@@ -177,14 +177,14 @@ def test_a_sharded_directory_ends_where_the_hashes_of_its_names_do() -> None:
 def test_a_walk_remembers_a_bounded_number_of_blocks_and_links() -> None:
     blocks = BlocksInMemory()
     root = blocks.value([blocks.value([blocks.raw(bytes([n, m])) for m in range(9)]) for n in range(9)])
-    found = resolve_path(root, [], blocks.find)
+    path_end = resolve_path(root, [], blocks.find)
     # At most 9 of the root's links wait, with 9 of the last block's.
-    assert len(list(blocks_of_end(found, blocks.find, limit=91 + 9))) == 91
+    assert len(list(blocks_of_end(path_end, blocks.find, limit=91 + 9))) == 91
     with pytest.raises(TooManyLinks):
-        list(blocks_of_end(found, blocks.find, limit=90))
+        list(blocks_of_end(path_end, blocks.find, limit=90))
     with pytest.raises(TooManyLinks):
-        next(blocks_of_end(found, blocks.find, limit=9))
-        list(blocks_of_end(found, blocks.find, limit=9))
+        next(blocks_of_end(path_end, blocks.find, limit=9))
+        list(blocks_of_end(path_end, blocks.find, limit=9))
 
 
 def test_scopes_give_the_blocks_that_a_client_needs_and_no_others() -> None:
@@ -220,8 +220,8 @@ def test_scopes_give_the_blocks_that_a_client_needs_and_no_others() -> None:
         part = needed(blocks, root, "d/file", DagScope.ENTITY, span)
         alone = BlocksInMemory()
         alone.update({cid: blocks[cid] for cid in part})
-        found = end(alone, root, "d/file")
-        assert b"".join(read_file(found.cid, alone.find, first, stop)) == bytes(range(100))[first:stop]
+        path_end = end(alone, root, "d/file")
+        assert b"".join(read_file(path_end.cid, alone.find, first, stop)) == bytes(range(100))[first:stop]
     assert len(needed(blocks, root, "d/file", DagScope.ENTITY, parse_entity_bytes("0:0"))) < len(whole)
     # A range of what is no file is no range.
     assert needed(blocks, root, "d", DagScope.ENTITY, parse_entity_bytes("0:0")) == way
@@ -249,9 +249,9 @@ def test_blocks_are_repeated_where_that_is_asked_for() -> None:
     inner = blocks.directory([(file, "a"), (identity, "i"), (file, "z")])
     root = blocks.directory([(inner, "d")])
 
-    def repeated(path: str, scope: DagScope, most: int | None = None) -> list[Cid]:
-        found = end(blocks, root, path)
-        return list(blocks_of_end(found, blocks.find, scope, repeats=True, limit=most))
+    def repeated(path: str, scope: DagScope, limit: int | None = None) -> list[Cid]:
+        path_end = end(blocks, root, path)
+        return list(blocks_of_end(path_end, blocks.find, scope, repeats=True, limit=limit))
 
     parts = [file, leaf, leaf]
     assert repeated("d", DagScope.ALL) == [root, inner, *parts, *parts]
@@ -260,7 +260,7 @@ def test_blocks_are_repeated_where_that_is_asked_for() -> None:
     assert needed(blocks, root, "d") == [root, inner, file, leaf]
     # However often a small DAG repeats itself, the walk is bounded.
     with pytest.raises(TooManyLinks):
-        repeated("d", DagScope.ALL, most=7)
+        repeated("d", DagScope.ALL, limit=7)
     at, size = leaf, 4
     for _ in range(40):
         at, size = blocks.file([(at, size), (at, size)]), 2 * size
@@ -271,9 +271,9 @@ def test_blocks_are_repeated_where_that_is_asked_for() -> None:
 
 def test_a_path_has_one_root_a_segment_and_the_shards_of_directories_are_none() -> None:
     blocks, root = sharded()
-    ends = [end(blocks, root, one.name) for one in list_directory(root, blocks.find)]
-    assert [found.roots for found in ends] == [(root, found.cid) for found in ends]
-    assert max(len(found.passed) for found in ends) > 2
+    ends = [end(blocks, root, entry.name) for entry in list_directory(root, blocks.find)]
+    assert [path_end.roots for path_end in ends] == [(root, path_end.cid) for path_end in ends]
+    assert max(len(path_end.passed) for path_end in ends) > 2
 
 
 @pytest.mark.parametrize("is_sharded", [False, True])
@@ -282,8 +282,8 @@ def test_a_listing_goes_on_at_any_place(is_sharded: bool) -> None:
     whole = list(list_directory(root, blocks.find))
     walk = DirectoryWalk(root, blocks.find)
     listed = 0
-    for one in walk.steps():
-        listed += isinstance(one, DirectoryEntry)
+    for step in walk.steps():
+        listed += isinstance(step, DirectoryEntry)
         rest = DirectoryWalk(root, blocks.find, walk.place).steps()
         assert [other for other in rest if isinstance(other, DirectoryEntry)] == whole[listed:]
     assert listed == len(whole)
@@ -295,11 +295,11 @@ def plain(count: int) -> tuple[BlocksInMemory, Cid]:
     return blocks, blocks.directory([(leaf, f"{number:03}") for number in range(count)])
 
 
-@pytest.mark.parametrize("place", [(0, 0), (10, 2), (1_000, 0)])
-def test_a_listing_does_not_go_on_where_no_shard_is(place: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("position", [(0, 0), (10, 2), (1_000, 0)])
+def test_a_listing_does_not_go_on_where_no_shard_is(position: tuple[int, ...]) -> None:
     blocks, root = plain(10)
     with pytest.raises(PathUnknown):
-        list(DirectoryWalk(root, blocks.find, place).steps())
+        list(DirectoryWalk(root, blocks.find, position).steps())
 
 
 def test_the_names_of_a_sharded_directory_are_all_its_shards() -> None:
@@ -308,8 +308,8 @@ def test_the_names_of_a_sharded_directory_are_all_its_shards() -> None:
     alone.update({cid: blocks[cid] for cid in needed(blocks, root, "", DagScope.ENTITY)})
     assert list(list_directory(root, alone.find)) == list(list_directory(root, blocks.find))
     assert set(alone) < set(blocks)
-    one = next(list_directory(root, blocks.find))
-    assert needed(blocks, root, one.name, DagScope.BLOCK)[-1] == one.cid
+    entry = next(list_directory(root, blocks.find))
+    assert needed(blocks, root, entry.name, DagScope.BLOCK)[-1] == entry.cid
 
 
 @pytest.mark.parametrize("text", ["", "1", ":", "*:1", "1:", "a:b", "5:4", "-4:-5", "1:2:3", "١:٢", " 1:2"])

@@ -41,8 +41,8 @@ def of_node(node: ReplicaNode, now: int = NOW) -> Block:
     return node.cid, node.data, now
 
 
-def of_ucan(one: Ucan, now: int = NOW) -> Block:
-    return one.cid, one.block, now
+def of_ucan(token: Ucan, now: int = NOW) -> Block:
+    return token.cid, token.block, now
 
 
 def of_car(data: bytes) -> Block:
@@ -64,7 +64,7 @@ def delegated(
         1,
         0,
         {"can": "dag/publish", "with": DIDS[0], "nb": nb},
-        prf=[one.cid for one in (grant, *others)],
+        prf=[proof.cid for proof in (grant, *others)],
         **fields,
     )
     change = {"type": "publish", "id": ID, "link": link, "origin": origin, "proof": proof_value(leaf)}
@@ -75,13 +75,13 @@ def taken(
     blocks: list[Block], machine: PublishMachine | None = None
 ) -> tuple[PublishMachine, list[Taken | str]]:
     machine = machine or PublishMachine()
-    found: list[Taken | str] = []
+    outcomes: list[Taken | str] = []
     for block in blocks:
         try:
-            found.append(machine.add(*block))
+            outcomes.append(machine.add(*block))
         except DagError as error:
-            found.append(error.code.removeprefix("dag."))
-    return machine, found
+            outcomes.append(error.code.removeprefix("dag."))
+    return machine, outcomes
 
 
 def picture(machine: PublishMachine) -> Any:
@@ -109,7 +109,7 @@ def scene(random: Random) -> list[Block]:
         else:
             nodes.append(encode_append([], prior))
     blocks = [of_node(node) for node in nodes] + [of_node(WHOLE), of_node(HALF)]
-    blocks += [of_ucan(one) for one in (GRANT, second, never)] + [of_car(ROOT_CAR), of_car(LEAF_CAR)]
+    blocks += [of_ucan(token) for token in (GRANT, second, never)] + [of_car(ROOT_CAR), of_car(LEAF_CAR)]
     # Publishes may be received again, in time or not.
     again = [of_node(node, NOW + random.choice([-1, 1, 7])) for node in nodes]
     return [*blocks, of_node(nodes[0], NOW - 1), of_node(nodes[-1], NOW - 1), *again]
@@ -147,8 +147,8 @@ def settled(blocks: list[Block]) -> PublishMachine:
 def test_a_publish_waits_for_proof_and_prior_and_takes_along_what_waits_for_it() -> None:
     first, second = delegated(), None
     second = delegated(first.cid)
-    machine, found = taken([of_node(second), of_node(first)])
-    assert found == [Taken("publish", (GRANT.cid,), False), Taken("publish", (GRANT.cid,), False)]
+    machine, outcomes = taken([of_node(second), of_node(first)])
+    assert outcomes == [Taken("publish", (GRANT.cid,), False), Taken("publish", (GRANT.cid,), False)]
     answer = machine.add(*of_ucan(GRANT))
     assert (answer.orders[ID].tip, answer.orders[ID].start, answer.orders[ID].changed) == (second.cid, 0, 2)
     assert machine.waiting(ID) == []
@@ -163,21 +163,21 @@ def test_a_refused_proof_is_awaited_no_more() -> None:
     change = {"type": "publish", "id": ID, "link": ROOT_CID, "origin": WHOLE.cid, "proof": proof_value(leaf)}
     node = encode_node(change, None)
     child = publish(prior=node.cid)
-    machine, found = taken([of_node(child), of_node(node), (forged, bytes(broken), NOW)])
-    assert isinstance(found[2], str)
+    machine, outcomes = taken([of_node(child), of_node(node), (forged, bytes(broken), NOW)])
+    assert isinstance(outcomes[2], str)
     assert {cid: error.code for cid, error in machine.refused.items()} == {
-        node.cid: f"dag.{found[2]}",
+        node.cid: f"dag.{outcomes[2]}",
         child.cid: "dag.prior_refused",
     }
-    assert taken([of_node(node)], machine)[1] == [found[2]]
+    assert taken([of_node(node)], machine)[1] == [outcomes[2]]
 
 
 def test_a_clock_refuses_one_receipt_and_nothing_more() -> None:
     grant = ucan(0, 1, {"can": "dag/*", "with": DIDS[0]}, exp=NOW)
     node = delegated(grant=grant)
     child = delegated(node.cid)
-    machine, found = taken([of_ucan(grant), of_ucan(GRANT), of_node(node), of_node(child)])
-    assert found[2:] == ["expired", Taken("publish", (node.cid,), False)]
+    machine, outcomes = taken([of_ucan(grant), of_ucan(GRANT), of_node(node), of_node(child)])
+    assert outcomes[2:] == ["expired", Taken("publish", (node.cid,), False)]
     answer = machine.add(*of_node(node, NOW - 1))
     assert answer.is_admitted
     assert answer.orders[ID].changed == 2
@@ -217,8 +217,8 @@ def test_a_hash_function_counts_where_the_verdict_settings_have_it() -> None:
     origin = encode_append([shard, cid_of(CAR, LEAF_CAR)])
     node = publish(link=ROOT_CID, origin=origin.cid)
     blocks = [of_node(node), of_node(origin), (shard, ROOT_CAR, 10), of_car(LEAF_CAR)]
-    machine, found = taken(blocks)
-    assert found[2] == "hash_unsupported"
+    machine, outcomes = taken(blocks)
+    assert outcomes[2] == "hash_unsupported"
     assert machine.states(ID)[node.cid] == "opaque"
     settings = ValidationRules(hashes=(*DEFAULT_HASHES, BLAKE3))
     machine, _ = taken(blocks, PublishMachine(settings))
@@ -232,7 +232,9 @@ def test_bounds_are_those_of_the_verdict_settings() -> None:
     two = of_node(encode_append([cid_of(CAR, b"1"), cid_of(CAR, b"2")]))
     blocks = [two, of_car(ROOT_CAR), of_node(publish())]
     assert taken(blocks, PublishMachine(small))[1] == ["too_many", "too_large", "too_large"]
-    assert not {"too_many", "too_large"} & {one for one in taken(blocks)[1] if isinstance(one, str)}
+    assert not {"too_many", "too_large"} & {
+        outcome for outcome in taken(blocks)[1] if isinstance(outcome, str)
+    }
 
 
 def test_a_revocation_counts_from_its_place_on() -> None:
@@ -273,8 +275,8 @@ def test_what_lost_a_race_is_superseded() -> None:
     ],
 )
 def test_blocks_that_are_nothing(block: Block, expected: str) -> None:
-    machine, found = taken([block, block])
-    assert found == [expected] * 2
+    machine, outcomes = taken([block, block])
+    assert outcomes == [expected] * 2
     assert machine.order(ID).tip is None
 
 

@@ -53,7 +53,7 @@ def test_a_difference_brings_what_a_replica_lacks(letter: str, data: st.DataObje
     theirs = {src: data.draw(st.integers(0, len(log))) for src, log in logs.items()}
 
     def value(known: dict[int, int]) -> bytes:
-        return merge(letter, [one for src, log in logs.items() for one in log[: known[src]]])
+        return merge(letter, [field for src, log in logs.items() for field in log[: known[src]]])
 
     wanted = {src: ours[src] for src in SOURCES if ours[src] > theirs[src]}
     difference = xdiff(letter, value(ours), wanted)
@@ -83,13 +83,17 @@ def test_what_needs_no_heap_comes_out_as_from_the_heap(inputs: list[list[Any]]) 
 
 @given(st.lists(st.dictionaries(st.integers(0, 6), st.integers(0, 3)), max_size=6))
 def test_sorted_series_come_out_as_from_the_heap(drawn: list[dict[int, int]]) -> None:
-    inputs = [[(key, rank, b"%d.%d " % (key, rank)) for key, rank in sorted(one.items())] for one in drawn]
+    inputs = [
+        [(key, rank, b"%d.%d " % (key, rank)) for key, rank in sorted(series.items())] for series in drawn
+    ]
     assert merge_series(inputs) == merge_by_heap(inputs)
 
 
 def in_batches(letter: str, fields: list[list[bytes]]) -> list[bytes]:
     first = np.cumsum([0, *map(len, fields)])[:-1].astype(np.int64)
-    return list(merge_fields(letter, BytesColumn.of([one for field in fields for one in field]), first))
+    return list(
+        merge_fields(letter, BytesColumn.of([operand for field in fields for operand in field]), first)
+    )
 
 
 @pytest.mark.parametrize("letter", sorted(FIELD_LETTERS | {"Q"}))
@@ -141,9 +145,9 @@ def test_a_column_that_is_a_part_of_another_is_merged_alone() -> None:
 
 
 def test_sources_too_large_for_one_word_with_their_field_are_merged_too() -> None:
-    one = merge("V", [b"v\x10" + b"\xff" * 12 + bytes(4), b"v\x01\x05"])
-    fields = [[one, one], [one], [b"v\x01\x05", b"v\x02\x05\x01"]]
-    assert in_batches("V", fields) == [one, one, b"v\x02\x05\x01"]
+    large = merge("V", [b"v\x10" + b"\xff" * 12 + bytes(4), b"v\x01\x05"])
+    fields = [[large, large], [large], [b"v\x01\x05", b"v\x02\x05\x01"]]
+    assert in_batches("V", fields) == [large, large, b"v\x02\x05\x01"]
 
 
 # A delta makes the old value into the new one.
@@ -172,8 +176,8 @@ def test_a_register_has_the_new_value(letter: str, data: st.DataObject) -> None:
 
 @given(values("N") | st.just(b""), st.integers(0, 1 << 50), st.sampled_from(SOURCES))
 def test_a_natural_counter_only_grows(old: bytes, new: int, src: int) -> None:
-    found = after("N", old, parse_text("N", str(new)), src)
-    assert natural_sum(found) == max(new, natural_sum(old))
+    merged = after("N", old, parse_text("N", str(new)), src)
+    assert natural_sum(merged) == max(new, natural_sum(old))
     assert {element[2] for element in elements(delta("N", old, parse_text("N", str(new)), src=src))} <= {src}
 
 
@@ -187,9 +191,9 @@ def test_a_set_has_the_elements_of_the_new_one(old: bytes, new: bytes) -> None:
     def present(data: bytes) -> set[bytes]:
         return {element[3] for element in elements(data) if not element[1] & 1}
 
-    found = after("E", old, new)
-    assert present(found) == present(new)
-    assert delta("E", found, new) == b""
+    merged = after("E", old, new)
+    assert present(merged) == present(new)
+    assert delta("E", merged, new) == b""
 
 
 @pytest.mark.parametrize("compat", Compat)
@@ -199,15 +203,15 @@ def test_a_map_has_the_pairs_of_the_new_one(compat: Compat, old: bytes, new: byt
         return {(key[0], key[3]): value[3] for key, value in pairs(data) if value[3]}
 
     operand = delta("M", old, new, compat=compat)
-    found = merge("M", [old, stamp("M", operand, OWN)])
-    assert held(found) == held(new)
+    merged = merge("M", [old, stamp("M", operand, OWN)])
+    assert held(merged) == held(new)
 
 
 @given(values("V") | st.just(b""), values("V"))
 def test_a_vector_reaches_the_new_one(old: bytes, new: bytes) -> None:
-    found = after("V", old, new)
-    assert all(parse_vector(found)[src] >= pro for src, pro in parse_vector(new).items())
-    assert delta("V", found, new) == b""
+    merged = after("V", old, new)
+    assert all(parse_vector(merged)[src] >= pro for src, pro in parse_vector(new).items())
+    assert delta("V", merged, new) == b""
 
 
 @given(values("C") | st.just(b""), values("C"))

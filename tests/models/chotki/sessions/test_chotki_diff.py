@@ -22,11 +22,11 @@ BLOCK = 1 << 28
 
 def parcels(records: Iterable[bytes]) -> list[Parcel]:
     """The D's among records, read."""
-    return [read_parcel(one) for one in records if one[:1] == b"D"]
+    return [read_parcel(record) for record in records if record[:1] == b"D"]
 
 
-def keys(found: Iterable[Parcel]) -> list[bytes]:
-    return [key for parcel in found for key, _ in parcel.fields]
+def keys(sent: Iterable[Parcel]) -> list[bytes]:
+    return [key for parcel in sent for key, _ in parcel.fields]
 
 
 def synced(a: Replica, b: Replica, pieces: int = 0) -> Wire:
@@ -65,28 +65,28 @@ def test_a_vector_entry_of_zero_that_the_peer_lacks_is_ahead() -> None:
         {**a.store.values(), bytes.fromhex("56000000000000000d000000000fffffff56"): b"v\x01\x0d"}
     )
     a = Replica(0xA, store)
-    found = parcels(synced(a, Replica(0xB)).records(a))
-    assert [parcel.block.src for parcel in found] == [0xA, 0xD]
+    sent = parcels(synced(a, Replica(0xB)).records(a))
+    assert [parcel.block.src for parcel in sent] == [0xA, 0xD]
 
 
-@pytest.mark.parametrize("most", [60, 100, 200])
+@pytest.mark.parametrize("max_bytes", [60, 100, 200])
 @pytest.mark.parametrize("compat", list(Compat))
-def test_a_parcel_ends_with_the_field_that_exceeds_its_bound(most: int, compat: Compat) -> None:
+def test_a_parcel_ends_with_the_field_that_exceeds_its_bound(max_bytes: int, compat: Compat) -> None:
     whole = of_many_blocks(ChotkiSettings.for_compat(compat), compat)
-    cut = of_many_blocks(ChotkiSettings(max_parcel_bytes=most, sync_cut_bytes=None), compat)
+    cut = of_many_blocks(ChotkiSettings(max_parcel_bytes=max_bytes, sync_cut_bytes=None), compat)
     expected = parcels(synced(whole, Replica(0xB, compat=compat)).records(whole))
     wire = synced(cut, Replica(0xB, compat=compat))
-    found = parcels(wire.records(cut))
-    assert keys(found) == keys(expected)
-    assert len(found) > len(expected)
-    sizes = [len(one) for one in wire.records(cut) if one[:1] == b"D"]
-    for parcel, after, size in zip(found, found[1:], sizes, strict=False):
+    sent = parcels(wire.records(cut))
+    assert keys(sent) == keys(expected)
+    assert len(sent) > len(expected)
+    sizes = [len(record) for record in wire.records(cut) if record[:1] == b"D"]
+    for parcel, after, size in zip(sent, sent[1:], sizes, strict=False):
         assert parcel.t == after.t
         if parcel.block == after.block:
-            assert size > most
-    assert all(size - 70 <= most for size in sizes), "one field above the bound and no more"
+            assert size > max_bytes
+    assert all(size - 70 <= max_bytes for size in sizes), "one field above the bound and no more"
     ends = read_end(parse(wire.records(cut)[-1]))
-    assert [block for block, _ in ends] == [parcel.block for parcel in found], "a block for each D"
+    assert [block for block, _ in ends] == [parcel.block for parcel in sent], "a block for each D"
     assert values(wire.a) == values(wire.b)
 
 
@@ -105,7 +105,7 @@ def test_a_long_diff_goes_in_parts_that_claim_nothing_of_later_ones() -> None:
     a = of_many_blocks(ChotkiSettings(sync_cut_bytes=100))
     wire = synced(a, Replica(0xB))
     assert wire.letters(a) == "H" + "HDV" * 4
-    handshakes = [read_handshake(parse(one)) for one in wire.records(a) if one[:1] == b"h"]
+    handshakes = [read_handshake(parse(record)) for record in wire.records(a) if record[:1] == b"h"]
     first, *parts = handshakes
     assert first.features == 1 and not any(part.features for part in parts)
     assert {(part.t, part.mode, part.trace) for part in handshakes} == {(first.t, first.mode, first.trace)}
@@ -134,8 +134,8 @@ def test_a_connection_lost_in_a_long_diff_keeps_the_parts_that_were_through() ->
         b.receive(NAME, b"".join(stream[:kept]), NOW)
         b.lose_session(NAME, NOW)
         through = letters(stream[:kept]).count("V")
-        held = {key for key in b.store.values() if key[:1] == b"O" and key[8] == 0xA}
-        assert len({key[9:14] for key in held}) >= through
+        stored = {key for key in b.store.values() if key[:1] == b"O" and key[8] == 0xA}
+        assert len({key[9:14] for key in stored}) >= through
         assert (0xA in b.vector()) == (through == 4), "nothing is claimed before the last part"
         a.lose_session(NAME, NOW)
         synced(a, b)
@@ -148,8 +148,8 @@ def test_a_one_shot_session_waits_for_the_last_part() -> None:
     assert wire.letters(b).startswith("HDV")
     assert values(a) == values(b)
     assert wire.session(b)._syncs.peer_diff_is_in
-    byes = [one for replica in (a, b) for one in wire.records(replica) if one[:1] == b"b"]
-    assert byes and all(one.endswith(b"done") for one in byes)
+    byes = [record for replica in (a, b) for record in wire.records(replica) if record[:1] == b"b"]
+    assert byes and all(bye.endswith(b"done") for bye in byes)
 
 
 def many_counters(count: int = 40) -> tuple[Replica, Replica, list[Id]]:
@@ -171,8 +171,8 @@ def test_one_edit_among_many_counters_costs_one_field_towards_culm_and_all_towar
     b.lose_session(NAME, NOW)
     b.commit("E", objects[7], edit(2, counter(0xB, 10)), NOW)
     go = Replica(0xA, MemoryStore(a.store.values()), compat=Compat.GO)
-    found = keys(parcels(synced(go, b).records(b)))
-    assert sum(key[17] == ord("N") for key in found) == len(objects)
+    sent = keys(parcels(synced(go, b).records(b)))
+    assert sum(key[17] == ord("N") for key in sent) == len(objects)
     assert values(b) == values(go)
 
 
@@ -182,8 +182,8 @@ def test_a_field_of_which_not_everything_is_known_goes_out() -> None:
         replica.lose_session(NAME, NOW)
     reopened = Replica(0xB, MemoryStore(b.store.values()))
     reopened.commit("E", objects[7], edit(2, counter(0xB, 9)), NOW)
-    found = keys(parcels(synced(reopened, a).records(reopened)))
-    assert sum(key[17] == ord("N") for key in found) == len(objects)
+    sent = keys(parcels(synced(reopened, a).records(reopened)))
+    assert sum(key[17] == ord("N") for key in sent) == len(objects)
 
 
 def test_what_came_by_diff_is_left_out_for_those_who_hold_its_whole_block() -> None:
@@ -194,8 +194,8 @@ def test_what_came_by_diff_is_left_out_for_those_who_hold_its_whole_block() -> N
         if NAME in replica.sessions:
             replica.lose_session(NAME, NOW)
     c.commit("E", objects[3], edit(2, counter(0xC, 4)), NOW)
-    found = keys(parcels(synced(c, b).records(c)))
-    assert [(key[8], key[17]) for key in found if key[17] != ord("V")] == [(0xA, ord("N"))]
+    sent = keys(parcels(synced(c, b).records(c)))
+    assert [(key[8], key[17]) for key in sent if key[17] != ord("V")] == [(0xA, ord("N"))]
     assert values(b) == values(c)
     synced(b, a)
     assert {key: value for key, value in values(a).items() if values(b)[key] != value} == {}
@@ -231,9 +231,9 @@ def test_quirk_b_of_go_sends_a_parcel_for_the_next_block_although_nothing_is_due
         c = Replica(0xC, MemoryStore({**a.store.values()}), compat=compat)
         c.commit("E", first, edit(1, text("S", "two", rev=1)), NOW)
         wire = synced(c, b)
-        found = parcels(wire.records(c))
-        assert [parcel.block.pro for parcel in found if parcel.block.src == 0xA] == blocks
+        sent = parcels(wire.records(c))
+        assert [parcel.block.pro for parcel in sent if parcel.block.src == 0xA] == blocks
         if compat is Compat.GO:
-            second = next(parcel for parcel in found if parcel.block == Id(0xA, BLOCK))
+            second = next(parcel for parcel in sent if parcel.block == Id(0xA, BLOCK))
             assert {chr(key[17]) for key, _ in second.fields} == {"C", "N"}
         assert values(b) == values(c)

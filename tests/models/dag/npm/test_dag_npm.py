@@ -26,13 +26,13 @@ from tests.models.dag.signers import DIDS, LINK, ORIGIN, SEEDS, publish, ucan
 
 @pytest.fixture(scope="module")
 def js() -> Iterator[JsLibraries]:
-    with js_libraries() as found:
-        yield found
+    with js_libraries() as libraries:
+        yield libraries
 
 
-def blocks_of(found: dict[str, Any]) -> BlocksInMemory:
+def blocks_of(answer: dict[str, Any]) -> BlocksInMemory:
     blocks = BlocksInMemory()
-    blocks.update({cid_from_text(one["cid"]): bytes.fromhex(one["bytes"]) for one in found["blocks"]})
+    blocks.update({cid_from_text(block["cid"]): bytes.fromhex(block["bytes"]) for block in answer["blocks"]})
     for cid, data in blocks.items():
         assert cid_of(cid.codec, data) == cid
     return blocks
@@ -69,8 +69,8 @@ def test_values_are_read_and_written_alike(js: JsLibraries) -> None:
     source = random.Random(16)
     for _ in range(150):
         data = encode_dag_cbor({"a": drawn(source), "b": drawn(source)})
-        found = js.ok("cbor.decode", bytes=data.hex())
-        assert found == {"again": data.hex(), "cid": cid_of(DAG_CBOR, data).text}
+        decoded = js.ok("cbor.decode", bytes=data.hex())
+        assert decoded == {"again": data.hex(), "cid": cid_of(DAG_CBOR, data).text}
 
 
 def test_what_they_refuse_is_refused_here(js: JsLibraries) -> None:
@@ -97,28 +97,30 @@ def test_cars_go_both_ways(js: JsLibraries) -> None:
     for count in (0, 1, 20):
         blocks = [(cid_of(RAW, data), data) for data in (source.randbytes(50) for _ in range(count))]
         roots = [cid for cid, _ in blocks[:2]] or [make_cid(1, RAW, 0, b"")]
-        given = [{"cid": cid.text, "bytes": data.hex()} for cid, data in blocks]
+        json_blocks = [{"cid": cid.text, "bytes": data.hex()} for cid, data in blocks]
         data = write_car(roots, blocks)
         assert js.ok("car.decode", bytes=data.hex()) == {
             "roots": [cid.text for cid in roots],
-            "blocks": given,
+            "blocks": json_blocks,
         }
-        theirs = bytes.fromhex(js.ok("car.encode", roots=[cid.text for cid in roots], blocks=given)["bytes"])
+        theirs = bytes.fromhex(
+            js.ok("car.encode", roots=[cid.text for cid in roots], blocks=json_blocks)["bytes"]
+        )
         assert theirs == data
-        assert [(one.cid, bytes(one.data)) for one in read_car(theirs).sections] == blocks
+        assert [(section.cid, bytes(section.data)) for section in read_car(theirs).sections] == blocks
 
 
 TREE: FileTree = {"a": b"x" * 50, "deep": {"b": b"", "ü": bytes(range(200))}, "c.txt": b"one chunk"}
 
 
 def flat(tree: FileTree, before: str = "") -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
+    files: list[tuple[str, bytes]] = []
     for name, inner in tree.items():
         if isinstance(inner, bytes):
-            found.append((before + name, inner))
+            files.append((before + name, inner))
         elif isinstance(inner, Mapping):
-            found += flat(inner, f"{before}{name}/")
-    return found
+            files += flat(inner, f"{before}{name}/")
+    return files
 
 
 @pytest.mark.parametrize("sharded", [False, True])
@@ -126,14 +128,16 @@ def test_files_and_directories_go_both_ways(js: JsLibraries, sharded: bool) -> N
     sixty = {f"file {n}": bytes([n]) for n in range(60)}
     many: FileTree = {**TREE, "many": sixty}
     files = [[path, data.hex()] for path, data in flat(many)]
-    found = js.ok("unixfs.import", files=files, chunk_size=16, width=3, sharded=sharded)
-    theirs, root = blocks_of(found), cid_from_text(found["root"])
+    imported = js.ok("unixfs.import", files=files, chunk_size=16, width=3, sharded=sharded)
+    theirs, root = blocks_of(imported), cid_from_text(imported["root"])
     for path, data in flat(many):
         end = resolve_path(root, path.split("/"), theirs.find)
         assert b"".join(read_file(end.cid, theirs.find)) == data
         assert b"".join(read_file(end.cid, theirs.find, 7, 33)) == data[7:33]
-    names = [one.name for one in list_directory(resolve_path(root, ["many"], theirs.find).cid, theirs.find)]
-    read = js.ok("unixfs.read", path=f"{root}/many", blocks=found["blocks"])
+    names = [
+        entry.name for entry in list_directory(resolve_path(root, ["many"], theirs.find).cid, theirs.find)
+    ]
+    read = js.ok("unixfs.read", path=f"{root}/many", blocks=imported["blocks"])
     assert names == [name for name, _ in read["entries"]]
     assert sorted(names) == sorted(sixty)
     if not sharded:
@@ -155,30 +159,30 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     "row", [row for row in recorded("ucan")["issue"] if "error" not in row], ids=lambda row: row["name"]
 )
 def test_ucans_issued_there_are_those_issued_here(js: JsLibraries, row: dict[str, Any]) -> None:
-    found = js.ok("ucan.issue", **plain(row))
-    assert found == {name: row[name] for name in ("bytes", "cid", "jwt")}
-    again = verified_ucan(cid_from_text(found["cid"]), bytes.fromhex(found["bytes"]))
-    assert jwt_text(again) == found["jwt"]
+    issued = js.ok("ucan.issue", **plain(row))
+    assert issued == {name: row[name] for name in ("bytes", "cid", "jwt")}
+    again = verified_ucan(cid_from_text(issued["cid"]), bytes.fromhex(issued["bytes"]))
+    assert jwt_text(again) == issued["jwt"]
 
 
 def test_ucans_issued_here_are_valid_there(js: JsLibraries) -> None:
     source = random.Random(19)
     for _ in range(15):
-        more = [one for one in (drawn(source, 0) for _ in range(4)) if not isinstance(one, float)]
+        more = [number for number in (drawn(source, 0) for _ in range(4)) if not isinstance(number, float)]
         capability = {"can": "dag/publish", "with": DIDS[0], "nb": {"link": LINK, "more": {"in": more}}}
-        one = ucan(0, 1, capability, nnc="n", fct=[{"a": b"bytes"}], nbf=7)
-        assert js.ok("ucan.verify", bytes=one.block.hex()) == {"valid": True}
-        assert js.ok("ucan.verify", jwt=jwt_text(one)) == {"valid": True}
-        bad = bytearray(one.block)
-        bad[bad.index(one.signature) + 5] ^= 1
+        token = ucan(0, 1, capability, nnc="n", fct=[{"a": b"bytes"}], nbf=7)
+        assert js.ok("ucan.verify", bytes=token.block.hex()) == {"valid": True}
+        assert js.ok("ucan.verify", jwt=jwt_text(token)) == {"valid": True}
+        bad = bytearray(token.block)
+        bad[bad.index(token.signature) + 5] ^= 1
         with pytest.raises(DagError, match="sign"):
             verified_ucan(cid_of(DAG_CBOR, bytes(bad)), bytes(bad))
         assert js.ask("ucan.verify", bytes=bad.hex()).get("ok") != {"valid": True}
 
 
 def access(js: JsLibraries, leaf: Cid, blocks: list[tuple[Cid, bytes]]) -> bool:
-    given = [{"cid": cid.text, "bytes": data.hex()} for cid, data in blocks]
-    answer = js.ok("access", leaf=leaf.text, blocks=given, authority=DIDS[0])
+    json_blocks = [{"cid": cid.text, "bytes": data.hex()} for cid, data in blocks]
+    answer = js.ok("access", leaf=leaf.text, blocks=json_blocks, authority=DIDS[0])
     valid: bool = answer["valid"]
     return valid
 
@@ -186,13 +190,13 @@ def access(js: JsLibraries, leaf: Cid, blocks: list[tuple[Cid, bytes]]) -> bool:
 def test_their_access_agrees_about_chains(js: JsLibraries) -> None:
     nb = {"link": LINK, "origin": ORIGIN}
     own = ucan(0, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb})
-    given = ucan(0, 1, {"can": "dag/*", "with": DIDS[0]})
-    leaf = ucan(1, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb}, prf=[given.cid])
-    stranger = ucan(2, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb}, prf=[given.cid])
+    grant = ucan(0, 1, {"can": "dag/*", "with": DIDS[0]})
+    leaf = ucan(1, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb}, prf=[grant.cid])
+    stranger = ucan(2, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb}, prf=[grant.cid])
     alone = ucan(1, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb})
-    proofs = [(given.cid, given.block)]
-    for one, valid in ((own, True), (leaf, True), (stranger, False), (alone, False)):
-        assert access(js, one.cid, [(one.cid, one.block), *proofs]) is valid
+    proofs = [(grant.cid, grant.block)]
+    for token, valid in ((own, True), (leaf, True), (stranger, False), (alone, False)):
+        assert access(js, token.cid, [(token.cid, token.block), *proofs]) is valid
 
 
 def test_nodes_are_values_there(js: JsLibraries) -> None:

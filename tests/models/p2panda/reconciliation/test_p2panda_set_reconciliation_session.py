@@ -98,52 +98,54 @@ def test_both_come_to_hold_the_union(seed: int, offered: bool) -> None:
 def test_what_is_sent_is_what_was_lacking(
     first: list[Log], second: list[Log], entries: int, offered: bool
 ) -> None:
-    one = make_peer(LOW, first, announce_offers=offered)
-    other = make_peer(HIGH, second, announce_offers=offered)
-    reconcile(one, other)
-    assert heights(one) == heights(other)
-    counts = one.counts + other.counts
+    low = make_peer(LOW, first, announce_offers=offered)
+    high = make_peer(HIGH, second, announce_offers=offered)
+    reconcile(low, high)
+    assert heights(low) == heights(high)
+    counts = low.counts + high.counts
     assert (counts["entry_accepted"], counts["duplicate"], counts["rejected"]) == (entries, 0, 0)
 
 
 def test_progress_is_told_with_what_it_took() -> None:
-    one = make_peer(LOW, LOGS[:50])
-    other = make_peer(HIGH, LOGS[10:])
-    told = [[event for event in found if isinstance(event, Reconciled)] for found in reconcile(one, other)]
-    (here,), (there,) = told
+    low = make_peer(LOW, LOGS[:50])
+    high = make_peer(HIGH, LOGS[10:])
+    progress = [
+        [event for event in events if isinstance(event, Reconciled)] for events in reconcile(low, high)
+    ]
+    (here,), (there,) = progress
     assert here.differing_logs == there.differing_logs == 20
     # The echo of the last batch: a lower bound, one range, a terminal.
-    for said, heard in ((here, there), (there, here)):
-        assert said.bytes_out > 1_000
-        assert 0 <= said.bytes_out - heard.bytes_in <= 200
-        assert 0 <= said.messages_out - heard.messages_in <= 3
-        assert 3 <= said.rounds <= 8
+    for sender, receiver in ((here, there), (there, here)):
+        assert sender.bytes_out > 1_000
+        assert 0 <= sender.bytes_out - receiver.bytes_in <= 200
+        assert 0 <= sender.messages_out - receiver.messages_in <= 3
+        assert 3 <= sender.rounds <= 8
 
 
-@pytest.mark.parametrize(("most", "told"), [(1_000, 60), (5, 0)])
-def test_heights_of_equal_logs_are_told_if_they_are_few(most: int, told: int) -> None:
-    one = make_peer(LOW, LOGS, max_equal_heights=most)
-    other = make_peer(HIGH, LOGS)
-    events, _ = reconcile(one, other)
+@pytest.mark.parametrize(("limit", "shown_heights"), [(1_000, 60), (5, 0)])
+def test_heights_of_equal_logs_are_told_if_they_are_few(limit: int, shown_heights: int) -> None:
+    low = make_peer(LOW, LOGS, max_equal_heights=limit)
+    high = make_peer(HIGH, LOGS)
+    events, _ = reconcile(low, high)
     shown = [height for event in events if isinstance(event, Heights) for height in event.log_heights]
-    assert Counter(shown) == Counter(dict.fromkeys(heights(other)[:told], 1))
+    assert Counter(shown) == Counter(dict.fromkeys(heights(high)[:shown_heights], 1))
 
 
 def test_heights_that_a_remote_shows_are_told() -> None:
-    one = make_peer(LOW, LOGS[:4])
-    other = make_peer(HIGH, [log[:2] for log in LOGS[:3]])
-    events, _ = reconcile(one, other)
+    low = make_peer(LOW, LOGS[:4])
+    high = make_peer(HIGH, [log[:2] for log in LOGS[:3]])
+    events, _ = reconcile(low, high)
     shown = {height for event in events if isinstance(event, Heights) for height in event.log_heights}
     assert shown == {(*log[0].log, 2) for log in LOGS[:3]}
 
 
 def modes(**settings: Any) -> list[int]:
     """The modes of the sessions that a peer begins by itself."""
-    one = make_peer(LOW, LOGS[:5], auto_sync=True, announce_offers=True, modes=(1, 0), **settings)
-    other = make_peer(HIGH, LOGS[3:9], announce_offers=True, **settings)
-    connect(one, other)
-    assert heights(one) == heights(other)
-    return [session.mode for session in one.sessions(HIGH)]
+    low = make_peer(LOW, LOGS[:5], auto_sync=True, announce_offers=True, modes=(1, 0), **settings)
+    high = make_peer(HIGH, LOGS[3:9], announce_offers=True, **settings)
+    connect(low, high)
+    assert heights(low) == heights(high)
+    return [session.mode for session in low.sessions(HIGH)]
 
 
 def test_the_preferred_mode_is_taken_where_the_remote_offers_it() -> None:

@@ -75,8 +75,8 @@ def test_a_message_asks_for_at_most_so_many_and_the_earliest_due() -> None:
     ids = sorted(("m1", "m2", "m3", "m4"), key=lambda message_id: request_ms("alice", message_id))
     for message_id in reversed(ids):
         repairs.want(entry(message_id), 0)
-    assert [one.message_id for one in repairs.requests(5_000, 3)] == ids[:3]
-    assert [one.message_id for one in repairs.requests(5_000, 3)] == ids[3:]
+    assert [request.message_id for request in repairs.requests(5_000, 3)] == ids[:3]
+    assert [request.message_id for request in repairs.requests(5_000, 3)] == ids[3:]
 
 
 def test_messages_for_the_sake_of_requests_keep_a_gap() -> None:
@@ -262,7 +262,7 @@ def test_a_full_book_leaves_out_what_is_due_last() -> None:
     repairs = book()
     for message_id in ids:
         repairs.want(entry(message_id), 0)
-    assert [one.message_id for one in repairs.requests(5_000, 100)] == by_time[:4]
+    assert [request.message_id for request in repairs.requests(5_000, 100)] == by_time[:4]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x82\x01\x00", b"\x86\x01\x00\xf6\x81\x01\x80\x80"])
@@ -301,7 +301,7 @@ class ARepairBook(RuleBasedStateMachine):
         if planned and full:
             # Another one gave way; which one shows in what is asked for.
             everything = RepairBook.unpack(self.book.pack(), RULE).requests(10**12, 100)
-            kept = {one.message_id for one in everything}
+            kept = {message.message_id for message in everything}
             assert kept < self.wanted | {message_id}
             self.wanted = kept
         elif planned:
@@ -331,16 +331,16 @@ class ARepairBook(RuleBasedStateMachine):
 
     @precondition(lambda self: self.wanted or self.to_answer)
     @rule(most=st.integers(1, 3))
-    def tick_when_due(self, most: int) -> None:
+    def tick_when_due(self, limit: int) -> None:
         due_ms = self.book.next_due_ms()
         assert due_ms is not None
         if due_ms > self.now_ms:
             assert tuple(self.book.answers(due_ms - 1)) == ()
             self.now_ms = due_ms
-        requests = self.book.requests(self.now_ms, most)
-        answers = tuple(self.book.answers(self.now_ms, most))
+        requests = self.book.requests(self.now_ms, limit)
+        answers = tuple(self.book.answers(self.now_ms, limit))
         assert requests or answers
-        assert {one.message_id for one in requests} <= self.wanted
+        assert {request.message_id for request in requests} <= self.wanted
         self.note_given_up()
         assert {answer.message_id for answer in answers} <= self.to_answer
         for answer in answers:

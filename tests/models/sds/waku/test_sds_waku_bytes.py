@@ -29,16 +29,16 @@ def waku() -> Iterator[WakuSds]:
 def drawn(draw: random.Random) -> Message:
     """A message of any kind, with any fields."""
 
-    def octets(most: int) -> bytes:
-        return draw.randbytes(draw.randrange(most))
+    def octets(limit: int) -> bytes:
+        return draw.randbytes(draw.randrange(limit))
 
     def text() -> str:
         return "".join(draw.choices("abc0189-_é→🌾 ", k=draw.choice([0, 1, 5, 64, 130])))
 
-    def entries(most: int) -> tuple[HistoryEntry, ...]:
+    def entries(limit: int) -> tuple[HistoryEntry, ...]:
         return tuple(
             HistoryEntry(text(), draw.choice([None, octets(40)]), draw.choice([None, text()]))
-            for _ in range(draw.randrange(most))
+            for _ in range(draw.randrange(limit))
         )
 
     lamport = draw.choice([None, draw.getrandbits(31), NOW + draw.getrandbits(30), draw.getrandbits(64)])
@@ -68,12 +68,12 @@ def test_what_we_read_of_changed_bytes_it_reads_too(waku: WakuSds) -> None:
         for _ in range(draw.randrange(1, 4)):
             wire[draw.randrange(len(wire))] = draw.randrange(256)
         try:
-            found = decode(bytes(wire), "js")
+            decoded = decode(bytes(wire), "js")
         except SdsMessageError:
             continue
         read += 1
         theirs = waku.ask("decode", bytes=wire.hex())["message"]
-        assert message_from_json(theirs) == replace(found, content=found.content or None)
+        assert message_from_json(theirs) == replace(decoded, content=decoded.content or None)
     assert read > 50
 
 
@@ -86,11 +86,13 @@ def test_filters_are_the_same_bytes_and_each_finds_its_ids_in_the_others(waku: W
         ours.add(sha256(content).hexdigest())
     theirs = bytes.fromhex(waku.ask("state", name="filters")["bloom"])
     assert ours.value() == theirs
-    found = ReceivedFilter.parse("js", theirs, 10_000, 0.001)
-    assert found is not None and found.is_evidence
-    assert all(found.contains(LAYOUTS["js"].hash_pair(sha256(content).hexdigest())) for content in contents)
+    bloom = ReceivedFilter.parse("js", theirs, 10_000, 0.001)
+    assert bloom is not None and bloom.is_evidence
+    assert all(bloom.contains(LAYOUTS["js"].hash_pair(sha256(content).hexdigest())) for content in contents)
     # Its own way to ask: a filter of ours that holds what it sent makes each of its messages possibly known.
     sync = Message("culm", "sync-1", "c", NOW, bloom_filter=ours.value())
     events = waku.ask("receive", name="filters", bytes=encode(sync, "js").hex(), now=NOW)["events"]
     hits = [event for event in events if event["kind"] == "sds:out:message-possibly-acknowledged"]
-    assert [hit["detail"]["messageId"] for hit in hits] == [sha256(one).hexdigest() for one in contents]
+    assert [hit["detail"]["messageId"] for hit in hits] == [
+        sha256(content).hexdigest() for content in contents
+    ]

@@ -56,9 +56,9 @@ def test_js_bytes_are_read_as_waku_sds_reads_them(row: dict[str, Any]) -> None:
         with pytest.raises(SdsMessageError):
             decode(wire, "js")
         return
-    found = decode(wire, "js")
+    decoded = decode(wire, "js")
     # It forgets that a sync had content of no bytes.
-    assert replace(found, content=found.content or None) == message_from_json(row["message"])
+    assert replace(decoded, content=decoded.content or None) == message_from_json(row["message"])
 
 
 @pytest.mark.parametrize("row", named(NIM["encoded"]))
@@ -180,20 +180,20 @@ def outcome(decoder: Decoder, data: bytes) -> Message | str:
 
 @given(st.binary(max_size=300), ANY_PROFILE)
 def test_any_bytes_are_a_message_or_refused(data: bytes, profile: Profile) -> None:
-    found = outcome(Decoder(profile), data)
-    if isinstance(found, Message):
-        assert decode(encode(found, profile), profile) == found
+    decoded = outcome(Decoder(profile), data)
+    if isinstance(decoded, Message):
+        assert decode(encode(decoded, profile), profile) == decoded
 
 
 @given(MESSAGES, st.data())
 def test_changed_bytes_are_a_message_or_refused(drawn: tuple[Profile, Message], data: st.DataObject) -> None:
     profile, message = drawn
     wire = bytearray(encode(message, profile))
-    for place in data.draw(st.lists(st.integers(0, len(wire) - 1), min_size=1, max_size=4)):
-        wire[place] = data.draw(st.integers(0, 255))
-    found = outcome(Decoder(profile), bytes(wire))
-    if isinstance(found, Message):
-        assert decode(encode(found, profile), profile) == found
+    for position in data.draw(st.lists(st.integers(0, len(wire) - 1), min_size=1, max_size=4)):
+        wire[position] = data.draw(st.integers(0, 255))
+    decoded = outcome(Decoder(profile), bytes(wire))
+    if isinstance(decoded, Message):
+        assert decode(encode(decoded, profile), profile) == decoded
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=3), st.integers(0, 3), st.data())
@@ -211,10 +211,10 @@ def test_remembered_entries_change_no_outcome(
 @pytest.mark.parametrize("profile", ["spec", "js", "nim"])
 def test_no_list_of_entries_is_longer_than_allowed(profile: Profile) -> None:
     wire = encode(Message("s", "i", "c", 1, content=b"x"), profile)
-    one = b"\x6a\x03\x0a\x01e"
+    entry = b"\x6a\x03\x0a\x01e"
     decoder = Decoder(profile, max_entries=2)
-    assert len(decoder.decode(wire + one * 2).repair_request) == 2
-    assert outcome(decoder, wire + one * 3) == "sds.message.entry_count"
+    assert len(decoder.decode(wire + entry * 2).repair_request) == 2
+    assert outcome(decoder, wire + entry * 3) == "sds.message.entry_count"
 
 
 @given(st.lists(entries("js"), min_size=1, max_size=12), st.data())
