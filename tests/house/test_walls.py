@@ -42,12 +42,12 @@ NAME_PROTOCOLS = frozenset(
 @cache
 def modules() -> dict[str, Path]:
     """Every module of the five packages by its dotted name; a package stands for its `__init__`."""
-    found = {}
+    paths = {}
     for floor in FLOORS:
         for path in (ROOT / floor / f"culm_{floor}").rglob("*.py"):
             name = ".".join(path.relative_to(ROOT / floor).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = path
-    return found
+            paths[name.removesuffix(".__init__")] = path
+    return paths
 
 
 @cache
@@ -58,16 +58,18 @@ def tree(name: str) -> ast.Module:
 @cache
 def imports(name: str) -> frozenset[str]:
     """Modules of ours that one imports, late imports and those for types alone counted."""
-    found = set()
+    imported = set()
     for node in ast.walk(tree(name)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                found.add(inner if inner in modules() else node.module)
+                imported.add(inner if inner in modules() else node.module)
     # A room's own `__init__` takes names out of its modules: that is what it is for.
-    return frozenset(one for one in found if one in modules() and not name.startswith(f"{one}."))
+    return frozenset(
+        module for module in imported if module in modules() and not name.startswith(f"{module}.")
+    )
 
 
 def circles() -> Iterator[list[str]]:
@@ -83,14 +85,14 @@ def circles() -> Iterator[list[str]]:
         stack.append(root)
         while work:
             name, following = work[-1]
-            for one in following:
-                if one not in index:
-                    index[one] = low[one] = len(index)
-                    stack.append(one)
-                    work.append((one, iter(sorted(imports(one)))))
+            for imported in following:
+                if imported not in index:
+                    index[imported] = low[imported] = len(index)
+                    stack.append(imported)
+                    work.append((imported, iter(sorted(imports(imported)))))
                     break
-                if one in stack:
-                    low[name] = min(low[name], index[one])
+                if imported in stack:
+                    low[name] = min(low[name], index[imported])
             else:
                 work.pop()
                 if work:
@@ -106,27 +108,31 @@ def rooms() -> list[str]:
     return [name for name, path in modules().items() if path.name == "__init__.py"]
 
 
-def inside(room: str) -> list[str]:
-    """The modules and rooms that stand directly in a room."""
-    found = [name.rpartition(".") for name in modules()]
-    return [name for parent, _, name in found if parent == room and not name.startswith("__")]
+def inside(package: str) -> list[str]:
+    """The modules and packages that stand directly in a package."""
+    split_names = [name.rpartition(".") for name in modules()]
+    return [name for parent, _, name in split_names if parent == package and not name.startswith("__")]
 
 
 def test_no_file_imports_in_a_circle() -> None:
     assert list(circles()) == []
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_has_a_map(room: str) -> None:
-    text = ast.get_docstring(tree(room)) or ""
-    missing = [name for name in inside(room) if not re.search(rf"\b{name}\b", text)]
-    assert missing == [], f"the docstring of {modules()[room].relative_to(ROOT)} does not say what these are"
+@pytest.mark.parametrize("package", rooms())
+def test_a_room_has_a_map(package: str) -> None:
+    text = ast.get_docstring(tree(package)) or ""
+    missing = [name for name in inside(package) if not re.search(rf"\b{name}\b", text)]
+    assert missing == [], (
+        f"the docstring of {modules()[package].relative_to(ROOT)} does not say what these are"
+    )
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_is_not_crowded(room: str) -> None:
-    files = [name for name in inside(room) if (ROOT / modules()[room].parent / f"{name}.py").exists()]
-    assert len(files) <= CROWDED.get(room, MOST_MODULES), f"{room}: divide it by what its files are about"
+@pytest.mark.parametrize("package", rooms())
+def test_a_room_is_not_crowded(package: str) -> None:
+    files = [name for name in inside(package) if (ROOT / modules()[package].parent / f"{name}.py").exists()]
+    assert len(files) <= CROWDED.get(package, MOST_MODULES), (
+        f"{package}: divide it by what its files are about"
+    )
 
 
 def is_of_a_protocol(name: str) -> bool:
@@ -137,7 +143,7 @@ def is_of_a_protocol(name: str) -> bool:
     return any(f"{part}_".startswith(f"{protocol}_") for part in parts for protocol in PROTOCOLS)
 
 
-@pytest.mark.parametrize("name", [one for one in modules() if not is_of_a_protocol(one)])
+@pytest.mark.parametrize("name", [module for module in modules() if not is_of_a_protocol(module)])
 def test_a_shared_file_imports_no_protocol(name: str) -> None:
     known = sorted(filter(is_of_a_protocol, imports(name)))
     if name in NAME_PROTOCOLS:

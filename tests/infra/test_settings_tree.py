@@ -142,12 +142,16 @@ STATE_LAYOUT: Final = {"chotki": {"state"}}
 """Settings of a job that are bounds of the layout of its state, which programs choose, not operators."""
 
 
-@pytest.mark.parametrize("job", [one.name for one in registry.JOBS])
+@pytest.mark.parametrize("job", [job.name for job in registry.JOBS])
 def test_every_setting_of_a_job_is_reachable(job: str) -> None:
     default = job_settings(load(), (job,))[job]
     changed = job_settings(load(job=JOBS[job]), (job,))[job]
     assert is_dataclass(default)
-    same = {one.name for one in fields(default) if getattr(default, one.name) == getattr(changed, one.name)}
+    same = {
+        field.name
+        for field in fields(default)
+        if getattr(default, field.name) == getattr(changed, field.name)
+    }
     assert same == STATE_LAYOUT.get(job, set())
     assert default == load_job(job).settings(), "the tree's defaults are those of the job"
 
@@ -159,32 +163,36 @@ def _models_of_settings() -> Iterator[type[BaseModel]]:
         for path in sorted(Path(folder).rglob("*.py")):
             if path.stem.endswith(("settings", "_section")):
                 name = ".".join((package.__name__, *path.relative_to(folder).with_suffix("").parts))
-                for one in vars(import_module(name)).values():
-                    if isinstance(one, type) and issubclass(one, BaseModel) and one.__module__ == name:
-                        yield one
+                for member in vars(import_module(name)).values():
+                    if (
+                        isinstance(member, type)
+                        and issubclass(member, BaseModel)
+                        and member.__module__ == name
+                    ):
+                        yield member
 
 
 def _types(annotation: Any) -> Iterator[type]:
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         yield annotation
-    for one in typing.get_args(annotation):
-        yield from _types(one)
+    for argument in typing.get_args(annotation):
+        yield from _types(argument)
 
 
 def _tree(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    yield from (one for one in model.__mro__ if issubclass(one, BaseModel))
+    yield from (base for base in model.__mro__ if issubclass(base, BaseModel))
     for field in model.model_fields.values():
-        for one in _types(field.annotation):
-            if issubclass(one, BaseModel):
-                yield from _tree(one)
+        for type_ in _types(field.annotation):
+            if issubclass(type_, BaseModel):
+                yield from _tree(type_)
 
 
 BUILT_FROM_THE_TREE: Final = {"ConnectorSettings", "DagFolderSettings"}
 
 
 def test_every_model_of_settings_is_in_the_tree() -> None:
-    inside = {one.__name__ for one in _tree(CulmSettings)}
-    outside = {one.__name__ for one in _models_of_settings()} - inside
+    inside = {model.__name__ for model in _tree(CulmSettings)}
+    outside = {model.__name__ for model in _models_of_settings()} - inside
     assert outside == BUILT_FROM_THE_TREE
 
 
@@ -197,9 +205,9 @@ def _paths(model: type[BaseModel] = CulmSettings, above: str = "") -> frozenset[
     names: set[str] = set()
     for name, field in model.model_fields.items():
         names.add(above + name)
-        for one in _types(field.annotation):
-            if issubclass(one, BaseModel):
-                names |= _paths(one, f"{above}{name}.")
+        for type_ in _types(field.annotation):
+            if issubclass(type_, BaseModel):
+                names |= _paths(type_, f"{above}{name}.")
     return frozenset(names)
 
 
@@ -335,7 +343,7 @@ def test_every_command_and_every_option_that_is_named_exists() -> None:
 
 
 def test_every_option_that_the_command_line_quotes_exists() -> None:
-    every = frozenset[str]().union(*(one.options for one in commands()))
+    every = frozenset[str]().union(*(command.options for command in commands()))
     texts = [path.read_text() for path in _python("infra/culm_infra/cli")]
     quoted = {option for text in texts for option in re.findall(r"`(--[a-z][a-z0-9-]*)[^`]*`", text)}
     assert len(quoted) > 5
@@ -351,7 +359,7 @@ def test_settings_show_prints_every_setting() -> None:
     missing = {
         name
         for name in _paths() - printed - tables
-        if not name.startswith(tuple(f"{one}." for one in unset)) and not name.startswith(_FREE)
+        if not name.startswith(tuple(f"{parent}." for parent in unset)) and not name.startswith(_FREE)
     }
     assert not missing
 

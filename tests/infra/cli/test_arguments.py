@@ -35,7 +35,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
     work = tmp_path_factory.mktemp("work")
     (home / "culm.toml").write_text("")
     with pytest.MonkeyPatch.context() as patch:
-        for name in [one for one in os.environ if one.startswith("CULM_")]:
+        for name in [variable for variable in os.environ if variable.startswith("CULM_")]:
             patch.delenv(name)
         for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
             patch.setenv(name, str(home))
@@ -73,7 +73,7 @@ def test_a_number_that_is_too_large_is_no_traceback(held: Held) -> None:
 
 def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(held: Held) -> None:
     for command in commands():
-        single = [one for one in command.parameters if _takes_one_value(one)]
+        single = [parameter for parameter in command.parameters if _takes_one_value(parameter)]
         for option in single[:1]:
             twice = [option.opts[0], *["1"] * option.nargs] * 2
             status, _, err = run([*command.words, *twice])
@@ -196,7 +196,7 @@ def test_a_flag_of_the_jobs_is_heeded_by_those_that_the_table_names(flag: str) -
         "sds_cache_entries": {"job": {"sds": {"cache_entries": 3}}},
     }
     default, changed = load(), load(**tree[flag])
-    names = [one.name for one in registry.JOBS]
+    names = [job.name for job in registry.JOBS]
     heeding = [
         name for name in names if job_settings(default, (name,))[name] != job_settings(changed, (name,))[name]
     ]
@@ -204,5 +204,5 @@ def test_a_flag_of_the_jobs_is_heeded_by_those_that_the_table_names(flag: str) -
 
 
 def test_all_commands_are_there() -> None:
-    found: tuple[Command, ...] = commands()
-    assert len(found) >= 84
+    all_commands: tuple[Command, ...] = commands()
+    assert len(all_commands) >= 84

@@ -41,10 +41,10 @@ def site(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("row", CARS.values(), ids=CARS)
 def test_every_block_of_a_car_comes_in(culm: Shell, car: Path, tmp_path: Path, row: dict[str, Any]) -> None:
     car.write_bytes(bytes.fromhex(row["hex"]))
-    told = culm.one("import", car, status=3 if row["missing"] else 0)
-    assert (told["roots"], told["missing"]) == (row["roots"], row["missing"])
-    assert told["blocks"] == len(set(row["blocks"]))
-    assert (told["origin"] is None) is (not row["blocks"])
+    imported = culm.one("import", car, status=3 if row["missing"] else 0)
+    assert (imported["roots"], imported["missing"]) == (row["roots"], row["missing"])
+    assert imported["blocks"] == len(set(row["blocks"]))
+    assert (imported["origin"] is None) is (not row["blocks"])
     for text in row["blocks"]:
         culm("get", text, "--json")
     root = CARS["version 1"]["roots"][0]
@@ -61,8 +61,12 @@ def test_a_car_becomes_the_shards_that_the_files_themselves_become(
     for name in ("version 1", "version 2", "version 1 with two roots, one below the other"):
         car.write_bytes(bytes.fromhex(CARS[name]["hex"]))
         culm.folder = tmp_path / name
-        told = culm.one("import", car, "--space", "ab" * 32)
-        assert (told["space"], told["origin"], told["shards"]) == ("ab" * 32, put["origin"], put["shards"])
+        imported = culm.one("import", car, "--space", "ab" * 32)
+        assert (imported["space"], imported["origin"], imported["shards"]) == (
+            "ab" * 32,
+            put["origin"],
+            put["shards"],
+        )
 
 
 def test_a_dag_goes_out_as_a_car_and_comes_back(
@@ -70,12 +74,12 @@ def test_a_dag_goes_out_as_a_car_and_comes_back(
 ) -> None:
     put = culm.one("put", site)
     culm.one("put", site / "a")
-    told = culm.one("export", car, "--root", put["cid"].upper())
-    assert told == {"root": put["cid"], "blocks": 4, "bytes": car.stat().st_size}
-    found = read_car(car.read_bytes())
-    assert [cid.text for cid in found.roots] == [put["cid"]]
-    assert found.sections[0].cid.text == put["cid"]
-    assert {one.cid.text for one in found.sections} == set(CARS["version 1"]["blocks"])
+    exported = culm.one("export", car, "--root", put["cid"].upper())
+    assert exported == {"root": put["cid"], "blocks": 4, "bytes": car.stat().st_size}
+    parsed = read_car(car.read_bytes())
+    assert [cid.text for cid in parsed.roots] == [put["cid"]]
+    assert parsed.sections[0].cid.text == put["cid"]
+    assert {section.cid.text for section in parsed.sections} == set(CARS["version 1"]["blocks"])
     again = Shell(tmp_path / "again", capsys)
     assert again.one("import", car)["roots"] == [put["cid"]]
     again("get", put["cid"], tmp_path / "out")
@@ -100,16 +104,16 @@ def test_a_dag_that_is_not_whole_is_not_exported(culm: Shell, car: Path, tmp_pat
 
 
 def broken_cars() -> dict[str, tuple[bytes, str]]:
-    one, two = (bytes.fromhex(CARS[f"version {number}"]["hex"]) for number in (1, 2))
+    version_1, version_2 = (bytes.fromhex(CARS[f"version {number}"]["hex"]) for number in (1, 2))
     leaf = cid_of(RAW, b"one")
     large = b"x" * 2_097_153
     unknown = make_cid(1, RAW, 0x16, bytes(32))
     return {
         "no CAR": (b"hello", "dag.car_header"),
         "empty": (b"", "dag.car_header"),
-        "cut short": (one[:-1], "dag.car_section"),
-        "more behind it": (one + b"\0", "dag.car_section"),
-        "another block": (one.replace(b"two", b"2wo"), "dag.hash"),
+        "cut short": (version_1[:-1], "dag.car_section"),
+        "more behind it": (version_1 + b"\0", "dag.car_section"),
+        "another block": (version_1.replace(b"two", b"2wo"), "dag.hash"),
         "another version": (b"\x0a\xa1gversion\x03", "dag.car_version"),
         "a block that no shard holds": (
             car_header([leaf]) + b"\xa5\x80\x80\x01" + cid_of(RAW, large).raw + large,
@@ -119,16 +123,16 @@ def broken_cars() -> dict[str, tuple[bytes, str]]:
             car_header([]) + car_section(unknown, b"x"),
             "dag.hash_unsupported",
         ),
-        "version 2, cut in its header": (two[: V2_HEAD_SIZE - 1], "dag.car_header"),
-        "version 2, cut in its data": (two[: V2_HEAD_SIZE + 100], "dag.car_header"),
-        "version 2, unfinished": (two[:11] + bytes(40) + two[51:], "dag.car_header"),
+        "version 2, cut in its header": (version_2[: V2_HEAD_SIZE - 1], "dag.car_header"),
+        "version 2, cut in its data": (version_2[: V2_HEAD_SIZE + 100], "dag.car_header"),
+        "version 2, unfinished": (version_2[:11] + bytes(40) + version_2[51:], "dag.car_header"),
         "version 2 in itself": (
-            two[:11]
+            version_2[:11]
             + bytes(16)
             + (51).to_bytes(8, "little")
-            + len(two).to_bytes(8, "little")
+            + len(version_2).to_bytes(8, "little")
             + bytes(8)
-            + two,
+            + version_2,
             "dag.car_v2",
         ),
     }
@@ -148,8 +152,8 @@ def test_roots_of_every_kind(culm: Shell, car: Path) -> None:
     value = blocks.value({"link": leaf})
     identity = make_cid(1, 0x71, 0, encode_dag_cbor([value]))
     car.write_bytes(write_car([identity, leaf], blocks.items()))
-    told = culm.one("import", car)
-    assert (told["blocks"], told["missing"]) == (2, [])
+    imported = culm.one("import", car)
+    assert (imported["blocks"], imported["missing"]) == (2, [])
     for cid in (identity, leaf):
         assert culm.one("publish", cid.text)["state"] == "complete"
     # Identity CIDs are their blocks: a section of one changes nothing.
@@ -172,8 +176,8 @@ def test_a_large_car_is_cut_into_shards(culm: Shell, car: Path, tmp_path: Path) 
     blocks = BlocksInMemory()
     leaves = [blocks.raw(bytes([number]) * 1_000_000) for number in range(5)]
     car.write_bytes(write_car([], blocks.items()))
-    told = culm.one("import", car)
-    assert (told["blocks"], told["shards"]) == (5, 2)
+    imported = culm.one("import", car)
+    assert (imported["blocks"], imported["shards"]) == (5, 2)
     for cid in leaves:
         culm("get", cid.text, tmp_path / cid.text)
         assert (tmp_path / cid.text).read_bytes() == blocks[cid]
@@ -182,8 +186,8 @@ def test_a_large_car_is_cut_into_shards(culm: Shell, car: Path, tmp_path: Path) 
 def test_what_the_disk_refuses_is_told_without_numbers(culm: Shell, site: Path, tmp_path: Path) -> None:
     culm("put", site)
     (tmp_path / "file").touch()
-    said = culm.refused("delegate", "ab" * 32, "--output", tmp_path / "file" / "ucan")
-    assert f"nothing can be written into {tmp_path / 'file'}: File exists" in said
+    message = culm.refused("delegate", "ab" * 32, "--output", tmp_path / "file" / "ucan")
+    assert f"nothing can be written into {tmp_path / 'file'}: File exists" in message
 
 
 @pytest.fixture
@@ -200,7 +204,7 @@ def test_no_name_stands_in_the_way_of_another(
     culm.keep(root, blocks)
     culm("get", root.text, tmp_path / "out")
     assert contents(tmp_path / "out") == {name: name.encode() for name in names}
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["dag", "out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dag", "out"]
 
 
 @pytest.mark.parametrize("size", range(250, 256))
@@ -232,8 +236,8 @@ def test_of_two_entries_of_one_name_the_first_counts(
     culm: Shell, blocks: BlocksInMemory, tmp_path: Path
 ) -> None:
     outside = blocks.symlink(os.fsencode(tmp_path / "outside"))
-    one, other = blocks.raw(b"one"), blocks.raw(b"other")
-    root = blocks.directory([(one, "x"), (other, "x"), (outside, "y"), (other, "y")])
+    first, second = blocks.raw(b"one"), blocks.raw(b"other")
+    root = blocks.directory([(first, "x"), (second, "x"), (outside, "y"), (second, "y")])
     culm.keep(root, blocks)
     row = culm.one("get", root.text, tmp_path / "out", "--json", status=3)
     assert sorted(path for path, _ in row["left_out"]) == ["x", "y", "y"]
@@ -248,7 +252,7 @@ def test_a_directory_with_a_name_that_leads_elsewhere_is_not_written(
     root = blocks.directory([(blocks.raw(b"x"), "a"), (blocks.raw(b"x"), name)])
     culm.keep(root, blocks)
     assert "a name that no file has" in culm.refused("get", root.text, tmp_path / "in")
-    assert [one.name for one in tmp_path.iterdir()] == ["dag"]
+    assert [path.name for path in tmp_path.iterdir()] == ["dag"]
 
 
 def test_nothing_is_written_through_a_symbolic_link(
@@ -298,7 +302,7 @@ def test_a_directory_that_cannot_be_read_whole_leaves_nothing_behind(
     del blocks[missing]
     culm.keep(root, blocks)
     culm("get", root.text, tmp_path / "out", status=1)
-    assert [one.name for one in tmp_path.iterdir()] == ["dag"]
+    assert [path.name for path in tmp_path.iterdir()] == ["dag"]
 
 
 def linked(blocks: BlocksInMemory, *links: tuple[str, str]) -> Cid:

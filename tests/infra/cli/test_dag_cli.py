@@ -52,8 +52,8 @@ def site(tmp_path: Path) -> Path:
 def serving(shell: Shell, *flags: str) -> Iterator[dict[str, Any]]:
     """`culm dag serve` of a folder as a process; what it says of its address."""
     command = (sys.executable, "-c", "from culm_infra.cli import main; main()", "dag", "serve")
-    given = (*command, "127.0.0.1:0", "--dir", str(shell.folder), "--json", *flags)
-    server = subprocess.Popen(given, stdout=subprocess.PIPE, text=True)
+    arguments = (*command, "127.0.0.1:0", "--dir", str(shell.folder), "--json", *flags)
+    server = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         yield json.loads(server.stdout.readline())
@@ -76,9 +76,9 @@ def test_a_directory_comes_back_byte_for_byte(culm: Shell, site: Path, tmp_path:
     culm("get", put["cid"], status=2)
     listed = culm.one("get", put["cid"], "--json")
     assert (listed["cid"], listed["kind"]) == (put["cid"], "directory")
-    assert {name for name, _ in listed["entries"]} == {one.name for one in site.iterdir()}
-    told = culm.one("get", f"{put['cid']}/deep/large", tmp_path / "told", "--json")
-    assert (told["kind"], told["bytes"]) == ("file", len(LARGE))
+    assert {name for name, _ in listed["entries"]} == {path.name for path in site.iterdir()}
+    fetched = culm.one("get", f"{put['cid']}/deep/large", tmp_path / "told", "--json")
+    assert (fetched["kind"], fetched["bytes"]) == ("file", len(LARGE))
     assert (tmp_path / "told").read_bytes() == LARGE
 
 
@@ -114,14 +114,14 @@ def test_documents_are_put_as_they_are(culm: Shell, tmp_path: Path) -> None:
 def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_path: Path) -> None:
     culm("resolve", status=1)
     first = culm.one("put", site / "index.html")
-    one = culm.one("publish", first["cid"], "--shard", first["shard"])
-    assert one["in_order"] and one["state"] == "complete"
+    published = culm.one("publish", first["cid"], "--shard", first["shard"])
+    assert published["in_order"] and published["state"] == "complete"
     second = culm.one("put", site / "deep")
     two = culm.one("publish", second["cid"])
     resolved = culm.one("resolve")
     assert resolved["tip"]["publish"] == resolved["complete"]["publish"] == two["publish"]
-    assert resolved["tip"]["prior"] == one["publish"]
-    at = culm.one("resolve", f"{first['space']}@{one['publish']}")
+    assert resolved["tip"]["prior"] == published["publish"]
+    at = culm.one("resolve", f"{first['space']}@{published['publish']}")
     assert at["complete"]["link"] == first["cid"]
     culm("resolve", f"@{second['cid']}", status=2)
 
@@ -136,7 +136,7 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
     five = culm.one(*words, "--proof", ucan)
     states = {row["publish"]: row["state"] for row in culm("log")}
     assert states == {
-        one["publish"]: "complete",
+        published["publish"]: "complete",
         two["publish"]: "complete",
         three["publish"]: "complete",
         four["publish"]: "complete",
@@ -167,10 +167,10 @@ def test_a_revoked_delegation_is_reported_as_revoked(culm: Shell, site: Path, tm
     # Ben's own delegation was not revoked; what it builds on was.
     for key in (by_ann, by_ben):
         for words in (("publish", put["cid"]), ("delegate", keys["stranger"])):
-            said = culm.refused(*words, *key)
-            assert "is revoked" in said and "(dag.revoked)" in said
-    said = culm.refused("publish", put["cid"], "--id", put["space"], "--key", tmp_path / "stranger")
-    assert "no delegation to this key" in said and "(dag.root_issuer)" in said
+            message = culm.refused(*words, *key)
+            assert "is revoked" in message and "(dag.revoked)" in message
+    message = culm.refused("publish", put["cid"], "--id", put["space"], "--key", tmp_path / "stranger")
+    assert "no delegation to this key" in message and "(dag.root_issuer)" in message
     assert culm("log") == order
     culm("delegate", keys["ann"])
     assert culm.one("publish", put["cid"], *by_ann)["state"] == "complete"
@@ -273,8 +273,8 @@ def test_a_dropped_space_loses_its_own_shards_and_brings_nothing(culm: Shell, si
     with serving(culm, "--http", "--writable") as bound:
         head = encode_append([]).data
         body = write_car([cid_of(DAG_CBOR, head)], [(cid_of(DAG_CBOR, head), head)])
-        told = httpx.post(f"{bound['url']}/spaces/{other}/nodes", content=body).json()["results"]
-        assert [(one["status"], one["code"]) for one in told] == [(2, "dag.blocked")]
+        results = httpx.post(f"{bound['url']}/spaces/{other}/nodes", content=body).json()["results"]
+        assert [(answer["status"], answer["code"]) for answer in results] == [(2, "dag.blocked")]
     culm("drop", status=2)
 
 
@@ -307,12 +307,12 @@ def test_what_only_old_publishes_need_is_collected(culm: Shell, tmp_path: Path) 
     (tmp_path / "file").write_text("beside")
     beside = culm.one("put", tmp_path / "file")["shard"]
     assert culm("collect") == []
-    found = culm("collect", *late)
-    assert [(row["shard"], row["dropped"]) for row in found] == [(beside, False)]
-    assert culm("collect", *late) == found
+    collected = culm("collect", *late)
+    assert [(row["shard"], row["dropped"]) for row in collected] == [(beside, False)]
+    assert culm("collect", *late) == collected
     assert {row["shard"] for row in culm("collect", *late, "--keep", 0)} == {beside, *shards}
     kept = f"{put['space']}=1"
-    assert culm("collect", *late, "--keep", 0, "--keep-of", kept) == found
+    assert culm("collect", *late, "--keep", 0, "--keep-of", kept) == collected
     culm("collect", "--keep-of", "1=x", status=2)
     assert culm.one("collect", *late, "--apply")["dropped"]
     assert culm("collect", *late) == []
@@ -327,10 +327,10 @@ def test_folders_exchange_and_the_heads_of_two_writers_are_joined(
     mine("publish", put["cid"])
     theirs.one("put", site / "index.html", "--space", put["space"])
     with serving(mine) as bound:
-        place = f"{bound['host']}:{bound['port']}"
-        result = theirs.one("sync", place, "--space", put["space"], "--peer", bound["peer"])
+        address = f"{bound['host']}:{bound['port']}"
+        result = theirs.one("sync", address, "--space", put["space"], "--peer", bound["peer"])
         assert (result["shards"], result["acknowledged"]) == (put["shards"], 2)
-        assert theirs.one("sync", place, "--space", put["space"])["received_bytes"] == 0
+        assert theirs.one("sync", address, "--space", put["space"])["received_bytes"] == 0
     assert theirs.one("resolve", put["space"])["complete"]["link"] == put["cid"]
     theirs("get", put["cid"], tmp_path / "again")
     assert contents(tmp_path / "again") == contents(site)

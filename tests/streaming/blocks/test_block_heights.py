@@ -44,9 +44,9 @@ def test_blocks_are_what_brute_force_says_however_the_input_is_cut(
     records = placed(records)
     worlds = [World(), World()]
     for batch in cut(records, places):
-        worlds[0].take_logs([one.record() for one in batch])
+        worlds[0].take_logs([record.record() for record in batch])
     # One micro-batch of as many batches of Arrow.
-    worlds[1].take_logs(*([one.record() for one in batch] for batch in cut(records, places)))
+    worlds[1].take_logs(*([record.record() for record in batch] for batch in cut(records, places)))
     for world in worlds:
         expect(world, records)
 
@@ -58,19 +58,19 @@ def test_every_number_of_block_bits_cuts_keys_at_the_same_place_as_readers_do(bl
     records = placed(Told(key, 0, chance.randint(1, 9), "") for key in keys for _ in range(2))
     world = World(replace(LAYOUT, block_bits=block_bits))
     for batch in cut(records, [40]):
-        world.take_logs([one.record() for one in batch])
+        world.take_logs([record.record() for record in batch])
     expect(world, records)
 
 
 @settings(deadline=None)
 @given(st.lists(told, min_size=1, max_size=120), st.integers(0, 120))
-def test_a_replay_changes_nothing_and_writes_progress_alone(records: list[Told], place: int) -> None:
+def test_a_replay_changes_nothing_and_writes_progress_alone(records: list[Told], cut_at: int) -> None:
     records = placed(records)
     world = World()
-    for batch in cut(records, [place]):
-        world.take_logs([one.record() for one in batch])
+    for batch in cut(records, [cut_at]):
+        world.take_logs([record.record() for record in batch])
     before = {shard: (store.of(SUMMARIES), store.of(CHUNKS)) for shard, store in world.stores.items()}
-    again = world.take_logs([one.record() for one in records])
+    again = world.take_logs([record.record() for record in records])
     assert before == {shard: (store.of(SUMMARIES), store.of(CHUNKS)) for shard, store in world.stores.items()}
     assert all(len(output.records[HeightSource.LOGS]) == 1 for output in again)
     expect(world, records)
@@ -79,18 +79,18 @@ def test_a_replay_changes_nothing_and_writes_progress_alone(records: list[Told],
 @settings(deadline=None)
 @given(st.lists(told, min_size=1, max_size=120), st.integers(0, 120), st.randoms(use_true_random=False))
 def test_a_micro_batch_that_is_run_again_writes_the_same_bytes(
-    records: list[Told], place: int, chance: random.Random
+    records: list[Told], cut_at: int, chance: random.Random
 ) -> None:
-    first, *rest = cut(placed(records), [place])
+    first, *rest = cut(placed(records), [cut_at])
     packed = [
         packed
         for batch in rest
-        for packed in pack_log_records(arrow([one.record() for one in batch]), LAYOUT, TOPIC)
+        for packed in pack_log_records(arrow([record.record() for record in batch]), LAYOUT, TOPIC)
     ]
     outputs = []
     for _ in range(2):
         world = World()
-        world.take_logs([one.record() for one in first])
+        world.take_logs([record.record() for record in first])
         chance.shuffle(packed)  # Spark promises no order
         outputs.append([output.records for output in world.take(packed)])
     assert outputs[0] == outputs[1]
@@ -125,24 +125,24 @@ def test_a_long_block_goes_into_chunks_and_growing_a_little_rewrites_its_summary
     layout = HeightsSettings(block_bits=0, shards=1, chunk_rows=100, recent_rows=4)
     world = World(layout)
     records = placed(Told(random.Random(n).randbytes(32), 0, 1, "") for n in range(1_000))
-    records = [replace(one, schema_id=SCHEMAS[0]) for one in records]
-    world.take_logs([one.record() for one in records])
+    records = [replace(record, schema_id=SCHEMAS[0]) for record in records]
+    world.take_logs([record.record() for record in records])
     assert len(world.stores[0].of(CHUNKS)) == 10
-    one = replace(records[17], seq_num=2, offset=5_000)
+    grown = replace(records[17], seq_num=2, offset=5_000)
     world.stores[0].saves = 0
-    (output,) = world.take_logs([one.record()])
+    (output,) = world.take_logs([grown.record()])
     assert len(output.records[HeightSource.LOGS]) == 2  # summary and progress
     assert world.stores[0].saves == 2
-    expect(world, [*records, one], lifts=(ADD128,))
+    expect(world, [*records, grown], lifts=(ADD128,))
 
 
 def test_only_touched_blocks_are_loaded_and_written() -> None:
     world = World(HeightsSettings(block_bits=8, shards=1))
     records = [
-        replace(one, schema_id=SCHEMAS[0])
-        for one in placed(Told(bytes((n,)) * 32, 0, 1, "") for n in range(256))
+        replace(record, schema_id=SCHEMAS[0])
+        for record in placed(Told(bytes((n,)) * 32, 0, 1, "") for n in range(256))
     ]
-    world.take_logs([one.record() for one in records])
+    world.take_logs([record.record() for record in records])
     store = Watched(world.stores[0])
     world.stores[0] = store
     (output,) = world.take_logs([replace(records[3], seq_num=9, offset=999).record()])
@@ -156,11 +156,11 @@ def test_only_touched_blocks_are_loaded_and_written() -> None:
 def test_a_lift_that_is_added_later_is_computed_from_all_heights() -> None:
     records = placed(Told(random.Random(n).randbytes(32), 0, 1, "") for n in range(60))
     world = World(replace(LAYOUT, lifts=("add128",)))
-    world.take_logs([one.record() for one in records])
+    world.take_logs([record.record() for record in records])
     expect(world, records, lifts=(ADD128,))
     world.layout = LAYOUT
-    more = [replace(one, seq_num=5, offset=100 + one.offset) for one in records]
-    world.take_logs([one.record() for one in more])
+    more = [replace(record, seq_num=5, offset=100 + record.offset) for record in records]
+    world.take_logs([record.record() for record in more])
     expect(world, [*records, *more])
 
 
@@ -187,30 +187,30 @@ def test_what_peers_hold_becomes_a_vector_by_block() -> None:
     world = World()
     chance = random.Random(5)
     keys = [chance.randbytes(32) for _ in range(50)]
-    held: dict[bytes, dict[tuple[bytes, int], int]] = {peer: {} for peer in PEERS}
+    highest: dict[bytes, dict[tuple[bytes, int], int]] = {peer: {} for peer in PEERS}
     for number in range(4):
         receipts = []
         for offset in range(6):
             peer = chance.choice(PEERS)
             heights = tuple((key, 0, chance.randrange(9)) for key in chance.sample(keys, 10))
             for key, log_id, seq_num in heights:
-                known = held[peer].get((key, log_id), 0)
+                known = highest[peer].get((key, log_id), 0)
                 if seq_num > known:
-                    held[peer][key, log_id] = seq_num
+                    highest[peer][key, log_id] = seq_num
             receipts.append((peer, heights, 0, number * 6 + offset))
         marks = marks_of(
             HeightSource.RECEIPTS, pa.array([0] * 6, pa.int32()), pa.array(range(number * 6, number * 6 + 6))
         )
         world.take(pack_receipts(receipts, marks, LAYOUT))
-    found = world.table(HeightSource.RECEIPTS).blocks()
-    assert found.applied == {0: 24}
+    blocks = world.table(HeightSource.RECEIPTS).blocks()
+    assert blocks.applied == {0: 24}
     for peer in PEERS:
-        rows = sorted((*log, seq_num) for log, seq_num in held[peer].items())
-        assert b"".join(block.heights for block in found if block.peer_id == peer) == b"".join(
+        rows = sorted((*log, seq_num) for log, seq_num in highest[peer].items())
+        assert b"".join(block.heights for block in blocks if block.peer_id == peer) == b"".join(
             log_key(key, log_id) + seq_num.to_bytes(8, "big") for key, log_id, seq_num in rows
         )
         lanes = ADD128.total(
-            ADD128.read_value(block.fingerprints["add128"]) for block in found if block.peer_id == peer
+            ADD128.read_value(block.fingerprints["add128"]) for block in blocks if block.peer_id == peer
         )
         assert ADD128.value(lanes) == ADD128.fingerprint(rows)[1:]
     assert not world.written[HeightSource.LOGS]

@@ -47,34 +47,34 @@ def sound() -> Records:
 
 
 def changed(chance: random.Random, data: bytes) -> bytes:
-    found = bytearray(data)
+    mutated = bytearray(data)
     for _ in range(chance.choice((0, 1, 1, 2, 5))):
-        place = chance.randrange(len(found) + 1)
+        index = chance.randrange(len(mutated) + 1)
         match chance.randrange(3):
-            case 0 if place < len(found):
-                found[place] = chance.randrange(256)
+            case 0 if index < len(mutated):
+                mutated[index] = chance.randrange(256)
             case 1:
-                found[place:place] = chance.randbytes(chance.randrange(4))
+                mutated[index:index] = chance.randbytes(chance.randrange(4))
             case _:
-                del found[place : place + chance.randrange(4)]
-    return bytes(found)
+                del mutated[index : index + chance.randrange(4)]
+    return bytes(mutated)
 
 
 def take_mutations(seed: int, count: int) -> set[str]:
     """Give the job so many mutated records; the codes that it has refused them with."""
     chance = random.Random(seed)
-    records = {place: rows for place, rows in sound().items() if rows}
+    records = {partition: rows for partition, rows in sound().items() if rows}
     job = ChotkiJob(ChotkiTopics())
     codes: set[str] = set()
     for number in range(count):
-        place = chance.choice(tuple(records))
-        key, value = chance.choice(records[place])
+        partition = chance.choice(tuple(records))
+        key, value = chance.choice(records[partition])
         if chance.random() < 0.2:
             key = changed(chance, key)
-        job.topics.records[place].append((key, changed(chance, value)))
+        job.topics.records[partition].append((key, changed(chance, value)))
         if number % BATCH == BATCH - 1:
             job.run(batch_ms=number * 100)
-            codes |= {RejectedRecord.decode(one).code for one in job.rejected}
+            codes |= {RejectedRecord.decode(value).code for value in job.rejected}
             job.rejected.clear()
             job.written.clear()
         if number % 10_000 == 9_999:
@@ -103,10 +103,14 @@ def test_no_mutation_of_millions_stops_the_job(seed: int) -> None:
 def test_what_is_refused_beside_sound_records_changes_nothing_of_them() -> None:
     chance = random.Random(1)
     mixed, whole = ChotkiTopics(), ChotkiTopics()
-    for place, records in sound().items():
-        whole.records[place] = list(records)
-        for one in records:
-            mixed.records[place] += [(one[0], chance.randbytes(40)), one, (chance.randbytes(8), one[1][:-1])]
+    for partition, records in sound().items():
+        whole.records[partition] = list(records)
+        for record in records:
+            mixed.records[partition] += [
+                (record[0], chance.randbytes(40)),
+                record,
+                (chance.randbytes(8), record[1][:-1]),
+            ]
     # Ends of the sync's fields lie elsewhere among so many more records: they are reached all the same.
     jobs = [ChotkiJob(topics) for topics in (whole, mixed)]
     for job in jobs:

@@ -36,7 +36,9 @@ PEER, OTHER = b"p" * 32, b"o" * 32
 
 
 def pool(number: int, log: list[BareLogEntry]) -> list[BareLogEntry]:
-    return [log[one - 1] for one in sorted({*lower_pool(number), *upper_pool(number)}) if one <= len(log)]
+    return [
+        log[needed - 1] for needed in sorted({*lower_pool(number), *upper_pool(number)}) if needed <= len(log)
+    ]
 
 
 def everything() -> list[Said]:
@@ -50,16 +52,19 @@ def everything() -> list[Said]:
         [in_holdings(PEER, YAMF_LOG[0].key, ((10, 12),), ((4, 6),))],
         [in_holdings(OTHER, YASMF_LOG[0].key, ((7, 8),))],
     ]
-    return [one for part in parts for one in part]
+    return [record for part in parts for record in part]
 
 
 def wanted_of_yamf() -> CoverageRecord:
-    numbers = {*range(1, 10), *(one.seq_num for one in pool(30, YAMF_LOG)), *range(19, 25)}
+    numbers = {*range(1, 10), *(entry.seq_num for entry in pool(30, YAMF_LOG)), *range(19, 25)}
     large = {3, 20, 30} & numbers
     proven = {
         number
         for number in numbers
-        if all(one > max(numbers) or one in numbers for one in (*lower_pool(number), *upper_pool(number)))
+        if all(
+            needed > max(numbers) or needed in numbers
+            for needed in (*lower_pool(number), *upper_pool(number))
+        )
     }
     return CoverageRecord(runs(numbers), runs({1, 22} & numbers | large), runs(proven))
 
@@ -109,12 +114,12 @@ def test_the_same_batch_on_the_same_state_gives_the_same_bytes(seed: int, pieces
     chance = random.Random(seed)
     records = [*everything(), Said("fragments", b"k", b"junk"), Said("holdings", PEER, b"junk", 0, 7)]
     chance.shuffle(records)
-    one, other = CoverageWorld(), CoverageWorld()
-    for world in (one, other):
+    left, right = CoverageWorld(), CoverageWorld()
+    for world in (left, right):
         world.run(records[:20])
-    first, second = one.run(records[20:]), other.run(records[20:], pieces=pieces)
+    first, second = left.run(records[20:]), right.run(records[20:], pieces=pieces)
     assert (first.coverage, sorted(first.rejected)) == (second.coverage, sorted(second.rejected))
-    for mine, its in zip(one.stores, other.stores, strict=True):
+    for mine, its in zip(left.stores, right.stores, strict=True):
         assert mine.values == its.values
 
 
@@ -147,63 +152,63 @@ def test_a_link_to_another_branch_proves_nothing() -> None:
 
 def test_of_two_entries_for_one_number_the_same_one_counts_in_any_order() -> None:
     branch = make_bare_log(ALICE, 0, texts(1, "other"), after=YAMF_LOG[:13])
-    found = []
+    coverages = []
     for order in ((branch, YAMF_LOG[13:]), (YAMF_LOG[13:], branch)):
         world = CoverageWorld()
         for part in order:
             world.run(in_fragments([*part, *YAMF_LOG[:13]]))
-        found.append(world.of(YAMF_LOG[0].key))
-    assert found[0] == found[1]
+        coverages.append(world.of(YAMF_LOG[0].key))
+    assert coverages[0] == coverages[1]
 
 
 def test_what_a_peer_drops_is_gone_until_it_says_so_again() -> None:
     world, key = CoverageWorld(), YAMF_LOG[0].key
-    said = [
+    inputs = [
         in_holdings(PEER, key, ((1, 9),), ((1, 9),)),
         in_holdings(PEER, key, dropped=((3, 5),)),
         in_holdings(PEER, key, payloads=((4, 5),)),
     ]
-    world.run([one._replace(offset=offset) for offset, one in reversed(list(enumerate(said)))])
+    world.run([record._replace(offset=offset) for offset, record in reversed(list(enumerate(inputs)))])
     assert world.of(key, PEER) == CoverageRecord(((1, 9),), ((1, 3), (4, 9)), ())
 
 
 def test_a_forged_fragment_or_one_under_another_key_is_told_and_not_counted() -> None:
-    one, other = YAMF_LOG[4], YAMF_LOG[5]
-    key, value = one.fragment()
-    forged = one.entry_bytes[:-1] + bytes([one.entry_bytes[-1] ^ 1])
+    entry, other = YAMF_LOG[4], YAMF_LOG[5]
+    key, value = entry.fragment()
+    forged = entry.entry_bytes[:-1] + bytes([entry.entry_bytes[-1] ^ 1])
     world = CoverageWorld()
     world.run(
         [
-            Said("fragments", key, value.replace(one.entry_bytes, forged), 0, 1),
+            Said("fragments", key, value.replace(entry.entry_bytes, forged), 0, 1),
             Said(
                 "fragments",
                 key,
-                value.replace(one.entry_bytes, forged).replace(one.hash, YAMF.hash(forged)),
+                value.replace(entry.entry_bytes, forged).replace(entry.hash, YAMF.hash(forged)),
                 0,
                 2,
             ),
             Said("fragments", other.fragment()[0], value, 0, 3),
             Said("fragments", b"short", value, 0, 4),
             Said("fragments", key, None, 0, 5),
-            Said("holdings", HEIGHTS_PEER_ID, HoldingRecord(one.key, ((1, 2),)).encode(), 0, 6),
-            Said("payloads", one.entry.payload_hash + bytes(4), b"\x84\x01junk", 0, 7),
-            Said("payloads", one.entry.payload_hash + bytes(4), None, 0, 8),
-            Said("logs", one.key, b"junk", 0, 9),
+            Said("holdings", HEIGHTS_PEER_ID, HoldingRecord(entry.key, ((1, 2),)).encode(), 0, 6),
+            Said("payloads", entry.entry.payload_hash + bytes(4), b"\x84\x01junk", 0, 7),
+            Said("payloads", entry.entry.payload_hash + bytes(4), None, 0, 8),
+            Said("logs", entry.key, b"junk", 0, 9),
             Said("logs", YASMF_LOG[0].key, b"junk", 0, 10),
         ]
     )
     assert world.coverage == {}
     assert world.codes() == ["bamboo.signature", *["topics.record"] * 6]
-    told = [RejectedRecord.decode(value).source for _, value in world.rejected]
-    assert sorted(source[2] for source in told if source) == [1, 2, 3, 4, 6, 7, 9]
-    assert {key for key, _ in world.rejected} <= {one.key, b""}
+    sources = [RejectedRecord.decode(value).source for _, value in world.rejected]
+    assert sorted(source[2] for source in sources if source) == [1, 2, 3, 4, 6, 7, 9]
+    assert {key for key, _ in world.rejected} <= {entry.key, b""}
 
 
 def test_a_peer_has_so_many_rows_and_pieces_and_more_is_told() -> None:
     layout = CoverageLayout(shards=1, blocks=1, max_rows_per_peer=3, max_runs=4)
     world = CoverageWorld(layout)
     keys = [make_bare_log(BOB, number, texts(1))[0].key for number in range(5)]
-    world.run([in_holdings(PEER, key, ((1, 2),))._replace(offset=place) for place, key in enumerate(keys)])
+    world.run([in_holdings(PEER, key, ((1, 2),))._replace(offset=offset) for offset, key in enumerate(keys)])
     assert len(world.coverage) == 3 and world.codes() == ["coverage.full"] * 2
     assert {RejectedRecord.decode(value).brought_by for _, value in world.rejected} == {PEER}
     world.run([in_holdings(OTHER, keys[4], ((1, 2),))])
@@ -241,7 +246,7 @@ def test_payloads_that_wait_and_are_waited_for_are_bounded() -> None:
     record = world.of(same[0].key)
     assert record is not None and record.payloads == ((1, 5),)
     others = make_bare_log(BOB, 2, texts(3))
-    world.run([chunk for one in others for chunk in in_payloads(one)])
+    world.run([chunk for entry in others for chunk in in_payloads(entry)])
     assert world.codes() == ["coverage.full"] * 4
 
 

@@ -28,7 +28,7 @@ PANDA = make_log(BOB, 0, 9)
 
 
 def bare_arrivals(log: list[BareLogEntry], first_offset: int = 0) -> list[Arrival]:
-    return [one.arrival(first_offset + place) for place, one in enumerate(log)]
+    return [entry.arrival(first_offset + number) for number, entry in enumerate(log)]
 
 
 def stated_bare(checked: CheckedOperation, offset: int) -> Arrival:
@@ -38,7 +38,7 @@ def stated_bare(checked: CheckedOperation, offset: int) -> Arrival:
 
 def assert_log(shards: Shards, log: list[BareLogEntry]) -> None:
     written = shards.log(log[0].key)
-    assert written == [one.log_record() for one in log]
+    assert written == [entry.log_record() for entry in log]
 
 
 @given(seed=st.integers(0, 2**32), batches=st.integers(1, 7), disorder=st.sampled_from([0, 3, 100]))
@@ -47,8 +47,12 @@ def test_any_order_and_batching_gives_each_bare_log_in_order_beside_the_others(
     seed: int, batches: int, disorder: int
 ) -> None:
     chance = random.Random(seed)
-    told = [(log[place].arrival, place) for log in LOGS for place in range(len(log)) for _ in range(2)]
-    order = sorted(told, key=lambda one: one[1] + chance.randint(0, disorder) + chance.random())
+    arrivals_and_places = [
+        (log[number].arrival, number) for log in LOGS for number in range(len(log)) for _ in range(2)
+    ]
+    order = sorted(
+        arrivals_and_places, key=lambda arrival: arrival[1] + chance.randint(0, disorder) + chance.random()
+    )
     records = [arrival(offset) for offset, (arrival, _) in enumerate(order)]
     records += arrivals(PANDA, first_offset=len(records))
     cuts = sorted(chance.randrange(len(records) + 1) for _ in range(batches - 1))
@@ -79,22 +83,22 @@ def test_a_payload_may_be_elsewhere_and_what_is_inline_must_be_the_right_one(fla
 def test_an_entry_with_and_without_its_payload_is_one_and_the_first_stays(
     flavour: HashFlavour, first_inline: bool, cut: int
 ) -> None:
-    (one,) = make_bare_log(ALICE, 3, texts(1), flavour=flavour)
-    records = [one.arrival(0, inline=first_inline), one.arrival(1, inline=not first_inline)]
+    (entry,) = make_bare_log(ALICE, 3, texts(1), flavour=flavour)
+    records = [entry.arrival(0, inline=first_inline), entry.arrival(1, inline=not first_inline)]
     shards = Shards()
     shards.run(records[:cut])
     shards.run(records[cut:])
-    assert shards.log(one.key) == [one.log_record(inline=first_inline)]
+    assert shards.log(entry.key) == [entry.log_record(inline=first_inline)]
     assert shards.rejected == []
 
 
 @BOTH
 def test_signatures_are_checked(flavour: HashFlavour) -> None:
-    (one,) = make_bare_log(ALICE, 3, texts(1), flavour=flavour)
-    key, value, _, _ = one.arrival(0)
+    (entry,) = make_bare_log(ALICE, 3, texts(1), flavour=flavour)
+    key, value, _, _ = entry.arrival(0)
     assert value is not None
-    forged = one.entry_bytes[:-1] + bytes([one.entry_bytes[-1] ^ 1])
-    record = key, value.replace(one.entry_bytes, forged), 0, 0
+    forged = entry.entry_bytes[:-1] + bytes([entry.entry_bytes[-1] ^ 1])
+    record = key, value.replace(entry.entry_bytes, forged), 0, 0
     for verify_signature, code in ((False, None), (True, "bamboo.signature")):
         (packed,) = pack_records([record], ChainSettings(), verify_signature=verify_signature)
         (row,) = unpack_rows([(packed.heads, packed.sizes, packed.values)]).values
@@ -110,7 +114,7 @@ def test_a_fork_of_a_bare_log_is_told_with_both_entries_and_its_own_key(flavour:
     shards.run([*bare_arrivals(log), now.arrival(10)])
     shards.run([later.arrival(11)])
     assert shards.codes() == ["bamboo.fork"] * 2
-    assert [(one.entry, one.first) for one in shards.refusals()] == [
+    assert [(refusal.entry, refusal.first) for refusal in shards.refusals()] == [
         (now.entry_bytes, log[5].entry_bytes),
         (later.entry_bytes, log[3].entry_bytes),
     ]
@@ -159,7 +163,9 @@ def test_a_log_keeps_the_kind_of_its_first_entry(cut: int) -> None:
 def test_a_log_whose_first_payload_is_an_operation_is_one_of_p2panda_whatever_is_stated() -> None:
     shards = Shards()
     shards.run([stated_bare(PANDA[0], offset=0), *arrivals(PANDA[1:], first_offset=1)])
-    assert [one.schema_id for one in shards.log(log_key(*PANDA[0].log))] == [PANDA[0].schema_id] * len(PANDA)
+    assert [record.schema_id for record in shards.log(log_key(*PANDA[0].log))] == [PANDA[0].schema_id] * len(
+        PANDA
+    )
     assert shards.rejected == []
 
 

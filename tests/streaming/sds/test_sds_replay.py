@@ -71,7 +71,9 @@ class History:
             for channel in CHANNELS:
                 for out in outs(records, channel):
                     on_the_way += [
-                        (one, channel, out.wire) for (_, place), one in remote.items() if place == channel
+                        (participant, channel, out.wire)
+                        for (_, joined), participant in remote.items()
+                        if joined == channel
                     ]
 
     @staticmethod
@@ -90,7 +92,9 @@ class History:
             ahead_ms = 7_200_000 if is_ahead else chance.choice((0, 0, 7_200_000))
             wire = content(sender, b"%d" % chance.randrange(5), shard.now_ms + ahead_ms)
             on_the_way += [(None, channel, wire), (None, channel, wire)]
-            on_the_way += [(one, channel, wire) for (_, at), one in remote.items() if at == channel]
+            on_the_way += [
+                (participant, channel, wire) for (_, at), participant in remote.items() if at == channel
+            ]
         elif what < 8:
             shard.ask(channel, "send", chance.choice(("alice", "bea")), b"%d" % chance.randrange(3))
         elif what == 8:
@@ -124,7 +128,7 @@ def test_a_batch_gives_the_same_bytes_whatever_its_worker_remembers(seed: int, l
 def test_other_batches_deliver_and_store_the_same_in_the_same_order(seed: int, luck: int) -> None:
     chance = random.Random(luck)
     batches = History(seed).batches
-    told: list[list[OutputRecord]] = []
+    runs: list[list[OutputRecord]] = []
     for merges in (False, True):
         state, cache, records = MemoryState(), Cache(100_000), list[OutputRecord]()
         kept: list[Row] = []
@@ -133,10 +137,10 @@ def test_other_batches_deliver_and_store_the_same_in_the_same_order(seed: int, l
             if not merges or now_ms == batches[-1][0] or chance.random() < 0.4:
                 records += written_in(state, kept, now_ms, cache)
                 kept = []
-        told.append(records)
+        runs.append(records)
     for channel in CHANNELS:
         orders, contents = [], []
-        for records in told:
+        for records in runs:
             happened = events(records, channel)
             assert [event.number for event in happened] == list(range(1, len(happened) + 1))
             delivered = [event.message_id for event in happened if event.kind == "delivered"]
@@ -166,7 +170,7 @@ def test_what_is_sent_again_is_what_was_sent_and_children_never_come_before_pare
             if event.kind not in ("delivered", "sent") or event.message_id in in_log:
                 continue
             # A reader that takes the messages in this order never finds one missing.
-            told = reader.receive(by_id[event.message_id], START_MS + 3_600_000 * 3).events
+            reactions = reader.receive(by_id[event.message_id], START_MS + 3_600_000 * 3).events
             gap = event.details.get("gap", ())
-            assert [one.kind for one in told] == ["received", "delivered"] or gap
+            assert [reaction.kind for reaction in reactions] == ["received", "delivered"] or gap
             in_log.add(event.message_id)

@@ -31,12 +31,12 @@ def export(programs: Programs, folder: Path, *classes: str) -> Exported:
 
 @pytest.fixture
 def programs() -> Programs:
-    found = Programs()
-    found.write(
+    made = Programs()
+    made.write(
         NewClass({"Name": "S", "Age": "I"}, "person"), NewObject("person", {"Name": "Ann", "Age": 42}, "ann")
     )
-    found.merge()
-    return found
+    made.merge()
+    return made
 
 
 def test_each_type_has_its_column(tmp_path: Path) -> None:
@@ -57,19 +57,19 @@ def test_each_type_has_its_column(tmp_path: Path) -> None:
     programs.write(Edit("one", {"E": [1], "M": {"k": 1}}))
     programs.merge()
     export(programs, tmp_path)
-    found = rows(tmp_path / "all")
-    one = found[str(programs.get("one").id)]
-    assert {name: one[name] for name in "FIRSTNZ"} == {**{n: values[n] for n in "FISTNZ"}, "R": "a-1"}
-    assert one["E"]["present"] == [element(i=1)]
-    assert {json.dumps(each) for each in one["E"]["removed"]} == {
+    by_id = rows(tmp_path / "all")
+    first = by_id[str(programs.get("one").id)]
+    assert {name: first[name] for name in "FIRSTNZ"} == {**{n: values[n] for n in "FISTNZ"}, "R": "a-1"}
+    assert first["E"]["present"] == [element(i=1)]
+    assert {json.dumps(each) for each in first["E"]["removed"]} == {
         json.dumps(each) for each in (element(f=2.5), element(s="s"), element(t="t"), element(r="1-2"))
     }
-    assert one["M"] == {
+    assert first["M"] == {
         "present": [{"key": element(s="k"), "value": element(i=1)}],
         "removed": [element(t="t")],
     }
-    assert one["V"] == [("b", Id.make(11, 5).pro)] and one["L"] == []
-    none = found[str(programs.get("none").id)]
+    assert first["V"] == [("b", Id.make(11, 5).pro)] and first["L"] == []
+    none = by_id[str(programs.get("none").id)]
     assert none["E"] == {"present": [], "removed": []} and none["S"] == "" and none["_others"] == []
 
 
@@ -81,13 +81,13 @@ def test_a_rename_keeps_the_column_and_an_added_field_is_null_before(
     programs.write(NewObject("person", {"Title": "Dr", "Mail": "a@b"}, "ben"))
     programs.merge()
     done = export(programs, tmp_path, "person")
-    assert [(one.folder, one.rows, one.is_whole) for one in done.tables] == [("person", 1, False)]
+    assert [(table.folder, table.rows, table.is_whole) for table in done.tables] == [("person", 1, False)]
     assert list(rows(tmp_path / "person").values()) == [
         {"Name": "Ann", "Age": 42, "Mail": None, "_others": [], "epoch": 1},
         {"Name": "Dr", "Age": 0, "Mail": "a@b", "_others": [], "epoch": 2},
     ]
     columns = json.loads((tmp_path / LIST_NAME).read_text())["tables"]["a-1"]["columns"]
-    assert [(one["column"], one["name"], one["number"], one["letter"]) for one in columns] == [
+    assert [(column["column"], column["name"], column["number"], column["letter"]) for column in columns] == [
         ("Name", "Title", 1, "S"),
         ("Age", "Age", 2, "I"),
         ("Mail", "Mail", 3, "S"),
@@ -103,17 +103,17 @@ def rows_of_new(programs: Programs, folder: Path) -> dict[str, Any]:
 def test_an_export_goes_on_with_what_has_changed_since(programs: Programs, tmp_path: Path) -> None:
     programs.write(*(NewObject("person", {"Name": f"n{number}"}) for number in range(20)))
     programs.merge()
-    assert {one.folder: one.rows for one in export(programs, tmp_path).tables}["person"] == 21
-    assert all(not one.rows for one in export(programs, tmp_path).tables)
+    assert {table.folder: table.rows for table in export(programs, tmp_path).tables}["person"] == 21
+    assert all(not table.rows for table in export(programs, tmp_path).tables)
     programs.write(Edit("ann", {"Age": 43}))
     programs.merge()
     programs.write(Edit("ann", {"Age": 44}), NewObject("person", {"Name": "new"}))
     programs.merge()
     done = export(programs, tmp_path)
-    assert (done.epoch, {one.folder: one.rows for one in done.tables}["person"]) == (4, 2)
-    assert sorted(one.name for one in (tmp_path / "person").iterdir()) == ["epoch=2", "epoch=4"]
-    found = rows(tmp_path / "person")
-    assert (len(found), found[str(programs.get("ann").id)]["Age"]) == (22, 44)
+    assert (done.epoch, {table.folder: table.rows for table in done.tables}["person"]) == (4, 2)
+    assert sorted(path.name for path in (tmp_path / "person").iterdir()) == ["epoch=2", "epoch=4"]
+    by_id = rows(tmp_path / "person")
+    assert (len(by_id), by_id[str(programs.get("ann").id)]["Age"]) == (22, 44)
 
 
 def test_a_class_that_comes_late_has_its_objects_written_again(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_a_class_that_comes_late_has_its_objects_written_again(tmp_path: Path) -
     programs.write(NewClass({"Other": "S"}, "other"))
     programs.merge()
     export(programs, tmp_path)
-    found = rows(tmp_path / "a-1")
-    assert [(one["Name"], one["_others"]) for one in found.values()] == [("Ann", [])]
+    by_id = rows(tmp_path / "a-1")
+    assert [(row["Name"], row["_others"]) for row in by_id.values()] == [("Ann", [])]
 
 
 def test_what_has_no_column_is_told_apart(programs: Programs, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_columns_have_names_that_sql_takes_and_none_twice(
     export(programs, tmp_path)
     (row,) = rows(tmp_path / "odd").values()
     assert list(row)[: len(columns)] == columns
-    assert [row[one] for one in columns] == ["x"] * len(columns)
+    assert [row[column] for column in columns] == ["x"] * len(columns)
 
 
 def test_a_class_whose_name_is_no_folder_has_its_id(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_class_whose_name_is_no_folder_has_its_id(tmp_path: Path) -> None:
     for name in ("../up", "Person", "person", None, "export.json"):
         programs.write(NewClass({"Name": "S"}, name))
     programs.merge()
-    folders = {str(one.class_id): one.folder for one in export(programs, tmp_path).tables}
+    folders = {str(table.class_id): table.folder for table in export(programs, tmp_path).tables}
     assert folders == {
         "0-1": "0-1",
         "0-3": "0-3",
@@ -195,10 +195,10 @@ def test_memory_is_bounded_by_row_groups(
     programs.write(*(NewObject("person", {"Name": f"n{number}"}) for number in range(64)))
     programs.merge()
     export(programs, tmp_path, "person")
-    files = [pq.ParquetFile(one) for one in sorted((tmp_path / "person").rglob("*.parquet"))]
-    groups = [[one.metadata.row_group(n).num_rows for n in range(one.num_row_groups)] for one in files]
+    files = [pq.ParquetFile(path) for path in sorted((tmp_path / "person").rglob("*.parquet"))]
+    groups = [[file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] for file in files]
     assert groups == [[10, 10, 10], [10, 10, 10], [5]]
-    assert [one.name for one in sorted((tmp_path / "person" / "epoch=2").iterdir())] == [
+    assert [path.name for path in sorted((tmp_path / "person" / "epoch=2").iterdir())] == [
         f"part-{number:05d}.parquet" for number in range(3)
     ]
 
@@ -228,8 +228,8 @@ def test_an_export_that_was_killed_is_done_again(
     programs.write(Edit("ann", {"Age": 51}))
     programs.merge()
     export(programs, tmp_path)
-    assert [one["Age"] for one in early.values()] == [50]
-    assert [one["Age"] for one in rows(tmp_path / "person").values()] == [51]
+    assert [row["Age"] for row in early.values()] == [50]
+    assert [row["Age"] for row in rows(tmp_path / "person").values()] == [51]
     assert len(rows(tmp_path / "other")) == 1
     assert not (tmp_path / "_temporary").exists()
 
@@ -257,7 +257,7 @@ def test_a_state_that_is_behind_takes_nothing_away(programs: Programs, tmp_path:
     export(programs, tmp_path)
     before = rows(tmp_path / "person"), (tmp_path / LIST_NAME).read_text()
     assert early.state.epoch == 1
-    assert all(not one.rows for one in export(early, tmp_path).tables)
+    assert all(not table.rows for table in export(early, tmp_path).tables)
     assert (rows(tmp_path / "person"), (tmp_path / LIST_NAME).read_text()) == before
 
 
@@ -267,10 +267,10 @@ def test_a_repeated_micro_batch_takes_nothing_away(programs: Programs, tmp_path:
     before = rows(tmp_path / "person")
     again = Programs()
     for records in programs.log.partitions:
-        for one in records:
-            again.staging.take(replace(one, offset=one.offset + len(records)))
+        for record in records:
+            again.staging.take(replace(record, offset=record.offset + len(records)))
     assert again.state.epoch == programs.state.epoch and again.state.offsets != programs.state.offsets
-    assert all(not one.rows for one in write_tables(again.state, ORIGIN, tmp_path).tables)
+    assert all(not table.rows for table in write_tables(again.state, ORIGIN, tmp_path).tables)
     assert rows(tmp_path / "person") == before
 
 
@@ -300,7 +300,7 @@ def test_names_are_in_the_table_of_the_names(programs: Programs, tmp_path: Path)
     programs.merge()
     export(programs, tmp_path)
     (row,) = rows(tmp_path / "0-1").values()
-    pairs = {one["key"]["t"]: one["value"]["r"] for one in row["Names"]["present"]}
+    pairs = {entry["key"]["t"]: entry["value"]["r"] for entry in row["Names"]["present"]}
     assert pairs.items() >= {("ann", "a-3"), ("anna", "a-3"), ("person", "a-1")}
     assert Objects(programs.state.table).named("anna") == Id.make(10, 3)
 

@@ -30,7 +30,7 @@ SCALARS = st.one_of(
     st.builds(Id.make, st.integers(1, 3), st.integers(1, 3)),
     st.sampled_from([0.5, 2.5]),
 )
-TRUE_SCALARS = SCALARS.filter(lambda one: one not in (0, "", Id(0, 0)))
+TRUE_SCALARS = SCALARS.filter(lambda scalar: scalar not in (0, "", Id(0, 0)))
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "F": st.sampled_from([0.0, 1.5, -2.5]),
     "I": st.integers(-3, 3),
@@ -39,7 +39,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "T": st.sampled_from(["", "x"]),
     "N": st.integers(0, 3).map(Plus),
     "Z": st.integers(-3, 3).map(Plus),
-    "E": st.lists(SCALARS, max_size=3, unique_by=lambda one: (type(one), one)),
+    "E": st.lists(SCALARS, max_size=3, unique_by=lambda scalar: (type(scalar), scalar)),
     "M": st.dictionaries(st.sampled_from(["k", "l", Term("k")]), TRUE_SCALARS, max_size=3),
     "V": st.dictionaries(st.integers(1, 3), st.integers(1, 3).map(lambda seq: seq << 12), max_size=2),
 }
@@ -75,7 +75,7 @@ class ProgramsAndReplica(RuleBasedStateMachine):
         class_id = data.draw(st.sampled_from(self.classes))
         class_ = self.programs.known_to(src).class_of(class_id)
         assert class_ is not None
-        free = NAMES.filter(lambda one: one not in class_.fields)
+        free = NAMES.filter(lambda name: name not in class_.fields)
         added = data.draw(st.dictionaries(free, LETTERS, max_size=2))
         renamed = {old: f"{field.name}z" for old, field in class_.fields.items() if data.draw(st.booleans())}
         with suppress(ClassRefused):
@@ -118,23 +118,25 @@ class ProgramsAndReplica(RuleBasedStateMachine):
         self.changed = set()
         folder = Path(self.folder.name) / "objects"
         done = write_tables(self.programs.state, ORIGIN, folder)
-        tables = {one.class_id: one for one in done.tables}
+        tables = {table.class_id: table for table in done.tables}
         for class_id, table in tables.items():
-            found = rows(folder / table.folder)
-            objects = {str(one.id): one for one in self.view.objects(self.view.ids_of_class(class_id))}
-            assert found.keys() == objects.keys()
-            for id, one in objects.items():
-                assert set(told(found[id])) == set(told(as_row(one))), (before, id)
+            exported = rows(folder / table.folder)
+            objects = {
+                str(object_.id): object_ for object_ in self.view.objects(self.view.ids_of_class(class_id))
+            }
+            assert exported.keys() == objects.keys()
+            for id, object_ in objects.items():
+                assert set(told(exported[id])) == set(told(as_row(object_))), (before, id)
 
     def consumer_has_what_the_replica_holds(self) -> None:
-        held = StateFile()
-        held.put_all(self.programs.replica.store.values())
-        mine, theirs = self.view, Objects(held)
+        state = StateFile()
+        state.put_all(self.programs.replica.store.values())
+        mine, theirs = self.view, Objects(state)
         assert list(mine.objects()) == list(theirs.objects())
         assert list(mine.classes()) == list(theirs.classes())
         assert mine.names() == theirs.names()
         assert removed(mine) == removed(theirs)
-        held.close()
+        state.close()
 
     @invariant()
     def nothing_is_passed_over(self) -> None:
@@ -145,7 +147,7 @@ class ProgramsAndReplica(RuleBasedStateMachine):
         return Objects(self.programs.state.table)
 
     def known_objects(self) -> list[Id]:
-        return [one for one in self.objects if self.view.class_id_of(one) is not None]
+        return [id for id in self.objects if self.view.class_id_of(id) is not None]
 
     def values(self, data: st.DataObject, class_id: Id, src: int) -> dict[str, Any]:
         class_ = self.programs.known_to(src).class_of(class_id)
@@ -159,16 +161,16 @@ class ProgramsAndReplica(RuleBasedStateMachine):
 
 def removed(view: Objects) -> dict[tuple[Id, str], Any]:
     return {
-        (one.id, name): value.removed
-        for one in view.objects()
-        for name, value in one.fields.items()
+        (object_.id, name): value.removed
+        for object_ in view.objects()
+        for name, value in object_.fields.items()
         if isinstance(value, (Elements, Pairs))
     }
 
 
-def as_row(found: ChotkiObject) -> dict[str, Any]:
+def as_row(object_: ChotkiObject) -> dict[str, Any]:
     """An object as its row tells it, by what is in it and not by names of columns."""
-    return {name: cell(value) for name, value in found.fields.items()}
+    return {name: cell(value) for name, value in object_.fields.items()}
 
 
 def told(row: dict[str, Any]) -> Iterator[str]:
@@ -184,7 +186,7 @@ def cell(value: Any) -> Any:
         case Elements():
             return {"present": [*map(scalar, value)], "removed": [*map(scalar, value.removed)]}
         case Pairs():
-            present = [{"key": scalar(key), "value": scalar(one)} for key, one in value.items()]
+            present = [{"key": scalar(key), "value": scalar(mapped)} for key, mapped in value.items()]
             return {"present": present, "removed": [*map(scalar, value.removed)]}
         case dict():
             return [(f"{src:x}", pro) for src, pro in value.items()]

@@ -67,10 +67,10 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
 def test_a_set_has_each_value_once(values: list[Any]) -> None:
     written = write_value("E", values)
     check_value("E", written)
-    found = read_value("E", written)
-    assert isinstance(found, Elements)
-    assert found.removed == ()
-    assert write_value("E", found) == written
+    elements = read_value("E", written)
+    assert isinstance(elements, Elements)
+    assert elements.removed == ()
+    assert write_value("E", elements) == written
 
 
 @given(st.dictionaries(st.builds(Term, texts), st.integers(1, 1000) | texts.filter(bool)))
@@ -102,8 +102,8 @@ def stored(draw: st.DrawFn, letter: str) -> bytes:
     letters = st.just("I") if letter == "Z" else st.sampled_from("FIRST")
     parts = letters.flatmap(lambda kind: st.tuples(st.just(kind), stamps, data[kind]))
     if letter == "M":
-        found = draw(st.lists(st.tuples(parts, parts), max_size=4, unique_by=lambda pair: pair[0][::2]))
-        return b"".join(record(*part) for pair in found for part in pair)
+        drawn_pairs = draw(st.lists(st.tuples(parts, parts), max_size=4, unique_by=lambda pair: pair[0][::2]))
+        return b"".join(record(*part) for pair in drawn_pairs for part in pair)
     once = (lambda part: part[2]) if letter == "E" else None
     return b"".join(record(*part) for part in draw(st.lists(parts, max_size=4, unique_by=once)))
 
@@ -124,7 +124,7 @@ def test_to_remove_an_element_leaves_all_others_as_they_are(value: bytes, number
     read = read_value("E", value)
     assert isinstance(read, Elements)
     gone = read[number % len(read)] if read else None
-    rest = [one for one in read if (type(one), repr(one)) != (type(gone), repr(gone))]
+    rest = [element for element in read if (type(element), repr(element)) != (type(gone), repr(gone))]
     operand = delta("E", value, write_value("E", rest, value))
     known = {data: _read(code, data) for code, _, _, data, _ in elements(value)}
     for _, raw, _, data, _ in elements(operand):
@@ -141,8 +141,8 @@ def test_to_remove_a_key_leaves_all_others_as_they_are(value: bytes, number: int
     gone = keys[number % len(keys)]
     del rest[gone]
     operand = delta("M", value, write_value("M", rest, value))
-    found = [_read(key[0], key[3]) for key, _ in pairs(operand)]
-    assert {(type(one), repr(one)) for one in found} <= {(type(gone), repr(gone))}
+    removed = [_read(part[0], part[3]) for part, _ in pairs(operand)]
+    assert {(type(key), repr(key)) for key in removed} <= {(type(gone), repr(gone))}
     assert all(not part[3] for _, part in pairs(operand))
 
 
@@ -261,86 +261,86 @@ def at(id: Id, number: int) -> Id:
 
 
 def table(*fields: ClassField) -> StateFile:
-    found = StateFile()
+    state = StateFile()
     for key, value in COMMON_FIELDS.items():
-        found.put(*split_object_key(key), value)
-    found.put(PERSON, "C", write_class(fields))
-    found.put(ANN, "O", PERSON.zip())
-    found.put(at(ANN, 1), "S", write_value("S", "Ann"))
-    return found
+        state.put(*split_object_key(key), value)
+    state.put(PERSON, "C", write_class(fields))
+    state.put(ANN, "O", PERSON.zip())
+    state.put(at(ANN, 1), "S", write_value("S", "Ann"))
+    return state
 
 
 def test_an_object_has_every_field_of_its_class() -> None:
-    found = Objects(table(NAME, AGE)).object(ANN)
-    assert found is not None
-    assert (found.fields, found.class_id, found.others) == ({"Name": "Ann", "Age": None}, PERSON, {})
-    assert found["Name"] == "Ann"
+    ann = Objects(table(NAME, AGE)).object(ANN)
+    assert ann is not None
+    assert (ann.fields, ann.class_id, ann.others) == ({"Name": "Ann", "Age": None}, PERSON, {})
+    assert ann["Name"] == "Ann"
 
 
 def test_a_renamed_field_keeps_its_values() -> None:
-    held = table(NAME)
+    state = table(NAME)
     entries = write_class([NAME]), write_class([ClassField(1, "S", "Title")])
-    held.put(PERSON, "C", merge("C", list(entries)))
-    found = Objects(held).object(ANN)
-    assert found is not None and found.fields == {"Title": "Ann"}
+    state.put(PERSON, "C", merge("C", list(entries)))
+    ann = Objects(state).object(ANN)
+    assert ann is not None and ann.fields == {"Title": "Ann"}
 
 
 def test_an_added_field_is_empty_before_it_is_written() -> None:
-    held = table(NAME)
-    view = Objects(held)
+    state = table(NAME)
+    view = Objects(state)
     assert view.object(ANN).fields == {"Name": "Ann"}  # type: ignore[union-attr]
-    held.put(PERSON, "C", merge("C", [write_class([NAME]), write_class([AGE])]))
+    state.put(PERSON, "C", merge("C", [write_class([NAME]), write_class([AGE])]))
     assert view.object(ANN).fields == {"Name": "Ann", "Age": None}  # type: ignore[union-attr]
 
 
 def test_fields_that_the_class_does_not_have_are_kept_apart() -> None:
-    held = table(AGE)
-    found = Objects(held).object(ANN)
-    assert found is not None
-    assert (found.fields, found.others) == ({"Age": None}, {(1, "S"): "Ann"})
+    state = table(AGE)
+    ann = Objects(state).object(ANN)
+    assert ann is not None
+    assert (ann.fields, ann.others) == ({"Age": None}, {(1, "S"): "Ann"})
 
 
 def test_an_object_without_its_class_is_an_object() -> None:
-    held = StateFile()
-    held.put(ANN, "O", PERSON.zip())
-    held.put(at(ANN, 1), "S", b"\xff")
-    found = Objects(held).object(ANN)
-    assert found is not None
-    assert (found.class_, found.class_id) == (None, PERSON)
-    assert found.others == {(1, "S"): Unreadable(b"\xff")}
+    state = StateFile()
+    state.put(ANN, "O", PERSON.zip())
+    state.put(at(ANN, 1), "S", b"\xff")
+    ann = Objects(state).object(ANN)
+    assert ann is not None
+    assert (ann.class_, ann.class_id) == (None, PERSON)
+    assert ann.others == {(1, "S"): Unreadable(b"\xff")}
 
 
 def test_two_fields_of_one_name_are_told_apart() -> None:
-    held = table(NAME, ClassField(2, "T", "Name"), ClassField(3, "S", ""))
-    found = Objects(held).class_of(PERSON)
-    assert found is not None
-    assert list(found.fields) == ["Name", "Name@2T", "@3S"]
-    assert (found.place("Name"), found.place("Name@2T"), found.place("x")) == ((1, "S"), (2, "T"), None)
+    state = table(NAME, ClassField(2, "T", "Name"), ClassField(3, "S", ""))
+    class_ = Objects(state).class_of(PERSON)
+    assert class_ is not None
+    assert list(class_.fields) == ["Name", "Name@2T", "@3S"]
+    assert (class_.place("Name"), class_.place("Name@2T"), class_.place("x")) == ((1, "S"), (2, "T"), None)
 
 
 def test_a_field_that_would_be_the_object_itself_is_none() -> None:
-    held = table(
+    state = table(
         ClassField(0, "S", "Zero"), ClassField(-1, "S", "Below"), ClassField(4096, "S", "Beyond"), AGE
     )
-    found = Objects(held).class_of(PERSON)
-    assert found is not None and list(found.fields) == ["Age"]
+    class_ = Objects(state).class_of(PERSON)
+    assert class_ is not None and list(class_.fields) == ["Age"]
 
 
 def test_a_replica_s_own_object_has_the_class_of_replicas() -> None:
-    held = table(NAME)
+    state = table(NAME)
     for key, value in own_object(12, "north").items():
-        held.put(*split_object_key(key), value)
-    found = Objects(held).object(Id(12, 0))
-    assert found is not None and found.class_id == Id.make(0, 3)
-    assert found.fields == {"Name": "north", "Ack": {}, "Addr": ""}
+        state.put(*split_object_key(key), value)
+    replica = Objects(state).object(Id(12, 0))
+    assert replica is not None and replica.class_id == Id.make(0, 3)
+    assert replica.fields == {"Name": "north", "Ack": {}, "Addr": ""}
 
 
 def test_names_go_before_ids_and_ids_are_whole() -> None:
-    held = table(NAME)
+    state = table(NAME)
     names = {Term("person"): PERSON, Term("add-1"): ANN, Term("ann"): ANN}
-    held.put(Id.make(0, 2, 1), "M", write_value("M", names))
-    view = Objects(held)
-    assert [view.resolve(one) for one in ("person", "add-1", "a-2", "A-2", ANN)] == [
+    state.put(Id.make(0, 2, 1), "M", write_value("M", names))
+    view = Objects(state)
+    assert [view.resolve(name) for name in ("person", "add-1", "a-2", "A-2", ANN)] == [
         PERSON,
         ANN,
         ANN,
@@ -356,9 +356,9 @@ def test_names_go_before_ids_and_ids_are_whole() -> None:
 
 
 def test_objects_come_by_id_and_classes_are_none_of_them() -> None:
-    held = table(NAME)
-    held.put(Id.make(9, 9), "O", Id.make(0, 3).zip())
-    view = Objects(held)
-    assert [one.id for one in view.objects()] == [Id(0, 0), Id.make(0, 2), Id.make(9, 9), ANN]
+    state = table(NAME)
+    state.put(Id.make(9, 9), "O", Id.make(0, 3).zip())
+    view = Objects(state)
+    assert [object_.id for object_ in view.objects()] == [Id(0, 0), Id.make(0, 2), Id.make(9, 9), ANN]
     assert list(view.ids_of_class(PERSON)) == [ANN]
     assert view.object(PERSON) is None and view.class_of(ANN) is None

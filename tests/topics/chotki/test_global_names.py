@@ -30,10 +30,10 @@ IDS = st.builds(Id.make, st.integers(1, 3), st.integers(1, 3))
 
 
 def common() -> StateFile:
-    found = StateFile()
+    state = StateFile()
     for key, value in COMMON_FIELDS.items():
-        found.put(*split_object_key(key), value)
-    return found
+        state.put(*split_object_key(key), value)
+    return state
 
 
 def stamped(src: int, name: str, id: Id, raw: int) -> bytes:
@@ -41,9 +41,9 @@ def stamped(src: int, name: str, id: Id, raw: int) -> bytes:
 
 
 def as_read(value: bytes) -> dict[str, Id]:
-    found = read_value("M", value)
-    assert isinstance(found, Pairs)
-    return {str(name): id for name, id in found.items() if isinstance(id, Id)}
+    pairs = read_value("M", value)
+    assert isinstance(pairs, Pairs)
+    return {str(name): id for name, id in pairs.items() if isinstance(id, Id)}
 
 
 @given(st.lists(st.tuples(st.integers(1, 2), NAMES, IDS), max_size=20), st.lists(st.integers(0, 20)))
@@ -64,9 +64,11 @@ def test_names_taken_pair_by_pair_are_those_of_the_merged_map(
             names.below = GlobalNames(value)
         expected = as_read(value)
         assert names.all() == expected
-        assert {one: names.id_of(one) for one in expected} == expected
-        for one in set(expected.values()):
-            assert names.names_of(one) == tuple(sorted(key for key, has in expected.items() if has == one))
+        assert {name: names.id_of(name) for name in expected} == expected
+        for named in set(expected.values()):
+            assert names.names_of(named) == tuple(
+                sorted(key for key, has in expected.items() if has == named)
+            )
 
 
 def operand_revision(operand: bytes) -> int:
@@ -75,16 +77,16 @@ def operand_revision(operand: bytes) -> int:
 
 
 def test_a_term_goes_before_a_string_and_what_was_removed_is_no_name() -> None:
-    one, other = Id.make(10, 1), Id.make(10, 2)
-    names = GlobalNames(write_value("M", {"ann": one, Term("ann"): other, "bea": one, Term("cy"): 7}))
-    assert names.all() == {"ann": other, "bea": one}
-    assert (names.names_of(one), names.names_of(other)) == (("bea",), ("ann",))
+    first, second = Id.make(10, 1), Id.make(10, 2)
+    names = GlobalNames(write_value("M", {"ann": first, Term("ann"): second, "bea": first, Term("cy"): 7}))
+    assert names.all() == {"ann": second, "bea": first}
+    assert (names.names_of(first), names.names_of(second)) == (("bea",), ("ann",))
     names.merge(write_element(ord("T"), 2, 0, b"ann") + write_element(ord("R"), 2, 0, b""))
-    assert names.id_of("ann") == one
-    again = names.operand("ann", other)
+    assert names.id_of("ann") == first
+    again = names.operand("ann", second)
     names.merge(again)
-    assert names.id_of("ann") == other, "a name that was removed can be given again"
-    assert names.operand("ann", other) == b""
+    assert names.id_of("ann") == second, "a name that was removed can be given again"
+    assert names.operand("ann", second) == b""
 
 
 class NoWholeMap(StateFile):
@@ -105,7 +107,7 @@ def test_an_edit_looks_at_its_own_name_alone() -> None:
     table.held = GlobalNames(write_value("M", {Term(f"n{number}"): Id.make(9, 1) for number in range(1_000)}))
     maker = PacketMaker(10, table)
     made = maker.make([NewClass({"Name": "S"}, "person"), NewObject("person", {}, "ann"), Name("bea", "ann")])
-    sizes = [len(packet.packet) for one in made for packet in one.packets if packet.packet[:1] == b"e"]
+    sizes = [len(packet.packet) for edit in made for packet in edit.packets if packet.packet[:1] == b"e"]
     assert len(sizes) == 3 and max(sizes) < 64
     assert maker.objects.named("bea") == made[1].id == maker.objects.named("ann")
 
@@ -141,11 +143,11 @@ ONE, TWO = b"1" * 16, b"2" * 16
 
 
 def table(*records: tuple[int, str, bytes] | tuple[int, str, bytes, SourceState]) -> SourceTable:
-    found = SourceTable()
+    sources = SourceTable()
     for offset, (src, owner, run, *state) in enumerate(records):
         value = SourceRecord(owner, run, state[0] if state else "allocated", offset).encode()
-        found.take(TopicMessage(source_key(src), value, 0, offset, 0))
-    return found
+        sources.take(TopicMessage(source_key(src), value, 0, offset, 0))
+    return sources
 
 
 def test_of_two_claims_the_first_holds() -> None:
@@ -162,52 +164,52 @@ def test_the_holder_may_say_itself_again() -> None:
 
 
 def test_an_owner_goes_on_with_its_source() -> None:
-    held = table((7, "a", FREE), (9, "b", FREE), (3, "a", FREE, "retired"))
-    assert held.choose(None, "a", (), take_over=False) == 7
-    assert held.choose(9, "b", {9}, take_over=False) == 9
+    sources = table((7, "a", FREE), (9, "b", FREE), (3, "a", FREE, "retired"))
+    assert sources.choose(None, "a", (), take_over=False) == 7
+    assert sources.choose(9, "b", {9}, take_over=False) == 9
 
 
 def test_an_owner_without_a_source_gets_a_free_one() -> None:
-    held = table((7, "a", FREE))
-    found = held.choose(None, "b", {8}, take_over=False)
-    assert found not in (7, 8) and 0x10000 <= found <= 0xFFFFF
-    assert held.choose(8, "b", (), take_over=False) == 8
+    sources = table((7, "a", FREE))
+    chosen = sources.choose(None, "b", {8}, take_over=False)
+    assert chosen not in (7, 8) and 0x10000 <= chosen <= 0xFFFFF
+    assert sources.choose(8, "b", (), take_over=False) == 8
 
 
 def test_a_source_in_use_is_refused_unless_it_is_taken_over() -> None:
-    held = table((7, "a", ONE))
+    sources = table((7, "a", ONE))
     with pytest.raises(SourceTaken, match="has a writer"):
-        held.choose(7, "a", (), take_over=False)
+        sources.choose(7, "a", (), take_over=False)
     with pytest.raises(SourceTaken, match="has a writer"):
-        held.choose(None, "a", (), take_over=False)
-    assert held.choose(None, "a", (), take_over=True) == 7
+        sources.choose(None, "a", (), take_over=False)
+    assert sources.choose(None, "a", (), take_over=True) == 7
 
 
 @pytest.mark.parametrize("take_over", [True, False])
 def test_a_source_of_others_is_refused(take_over: bool) -> None:
-    held = table((7, "a", FREE), (8, "a", FREE, "retired"))
+    sources = table((7, "a", FREE), (8, "a", FREE, "retired"))
     with pytest.raises(SourceTaken, match="belongs to"):
-        held.choose(7, "b", (), take_over=take_over)
+        sources.choose(7, "b", (), take_over=take_over)
     with pytest.raises(SourceTaken, match="in use by a replica"):
-        held.choose(5, "b", {5}, take_over=take_over)
+        sources.choose(5, "b", {5}, take_over=take_over)
     with pytest.raises(SourceTaken, match="system"):
-        held.choose(0, "b", (), take_over=take_over)
+        sources.choose(0, "b", (), take_over=take_over)
     with pytest.raises(SourceRetired):
-        held.choose(8, "a", (), take_over=take_over)
+        sources.choose(8, "a", (), take_over=take_over)
 
 
 def test_what_was_retired_stays_so_whatever_was_on_its_way() -> None:
-    held = table((7, "a", ONE), (7, "a", FREE, "retired"), (7, "a", TWO), (7, "b", FREE))
-    assert (held.holders[7].state, held.holders[7].run) == ("retired", FREE)
+    sources = table((7, "a", ONE), (7, "a", FREE, "retired"), (7, "a", TWO), (7, "b", FREE))
+    assert (sources.holders[7].state, sources.holders[7].run) == ("retired", FREE)
     with pytest.raises(SourceRetired):
-        held.choose(7, "a", (), take_over=True)
+        sources.choose(7, "a", (), take_over=True)
 
 
 def test_records_that_are_none_are_passed_over() -> None:
-    held = table()
-    held.take(TopicMessage(b"x", b"", 0, 0, 0))
-    held.take(TopicMessage(source_key(1), b"", 0, 1, 0))
-    assert (held.holders, held.passed_over.records) == ({}, 2)
+    sources = table()
+    sources.take(TopicMessage(b"x", b"", 0, 0, 0))
+    sources.take(TopicMessage(source_key(1), b"", 0, 1, 0))
+    assert (sources.holders, sources.passed_over.records) == ({}, 2)
 
 
 def test_what_is_allocated_is_not_taken() -> None:

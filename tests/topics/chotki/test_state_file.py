@@ -26,28 +26,33 @@ from tests.support.freeze import chotki_state, frozen
 def logs(epochs: int) -> list[StateLog]:
     """The topic as it grew, epoch by epoch."""
     topics = ChotkiTopics()
-    job, found = ChotkiJob(topics), []
+    job, copies = ChotkiJob(topics), []
     log = StateLog()
     for number in range(epochs):
         story(topics, number + 1)
         log.write(job.run())
         copy = StateLog()
         copy.partitions = [list(each) for each in log.partitions]
-        found.append(copy)
-    return found
+        copies.append(copy)
+    return copies
 
 
-def read_on(log: StateLog, folder: Path, *, most: int | None = None) -> dict[bytes, bytes]:
+def read_on(log: StateLog, folder: Path, *, limit: int | None = None) -> dict[bytes, bytes]:
     """What a program has that read on from its file, and stopped behind so many records."""
     file = StateFile(folder, b"here")
     staging = EpochStaging(3, file)
     begins = dict(staging.state.offsets)
-    records = [one for each in log.partitions for one in each if one.offset >= begins.get(one.partition, 0)]
-    for record in records[:most]:
+    records = [
+        message
+        for each in log.partitions
+        for message in each
+        if message.offset >= begins.get(message.partition, 0)
+    ]
+    for record in records[:limit]:
         staging.take(record)
-    found = staging.state.store()
+    values = staging.state.store()
     file.close()
-    return found
+    return values
 
 
 def whole(log: StateLog) -> dict[bytes, bytes]:
@@ -70,8 +75,8 @@ def test_what_no_epoch_had_is_read_again(tmp_path: Path) -> None:
     first, second = logs(2)
     read_on(first, tmp_path)
     records = sum(map(len, second.partitions)) - sum(map(len, first.partitions))
-    for most in range(records):
-        assert read_on(second, tmp_path, most=most) == whole(first)
+    for limit in range(records):
+        assert read_on(second, tmp_path, limit=limit) == whole(first)
     assert read_on(second, tmp_path) == whole(second)
 
 
@@ -80,7 +85,8 @@ def test_a_repeat_of_the_last_epoch_is_known_after_a_restart(tmp_path: Path) -> 
     before = read_on(log, tmp_path)
     for number, each in enumerate(log.partitions):
         log.partitions[number] = each + [
-            TopicMessage(one.key, one.value, number, one.offset + len(each), 0) for one in each
+            TopicMessage(message.key, message.value, number, message.offset + len(each), 0)
+            for message in each
         ]
     assert read_on(log, tmp_path) == before
 
@@ -137,26 +143,27 @@ def test_what_changed_in_a_window_is_every_value_that_was_last_written_there(
     file = StateFile()
     ends = {0: 0, 1: 0, 2: 0}
     last: dict[tuple[Id, tuple[int, str]], tuple[int, int, int]] = {}
-    for (partition, seq, place), value in writes:
+    for (partition, seq, field), value in writes:
         id = Id.make(partition, seq)
         file.stage(
-            partition, ends[partition], object_key(Id(id.src, id.pro + place[0]), place[1]), bytes([value])
+            partition, ends[partition], object_key(Id(id.src, id.pro + field[0]), field[1]), bytes([value])
         )
-        if (id, place) not in last or last[id, place][2] != value:
-            last[id, place] = (partition, ends[partition], value)
+        if (id, field) not in last or last[id, field][2] != value:
+            last[id, field] = (partition, ends[partition], value)
         ends[partition] += 1
         if data.draw(st.booleans()):
             file.apply(ends, {})
     file.apply(ends, {})
     window = {
-        one: (data.draw(st.integers(0, end)), data.draw(st.integers(0, end))) for one, end in ends.items()
+        partition: (data.draw(st.integers(0, end)), data.draw(st.integers(0, end)))
+        for partition, end in ends.items()
     }
     expected: dict[Id, set[tuple[int, str]]] = {}
-    for (id, place), (partition, offset, _) in last.items():
+    for (id, field), (partition, offset, _) in last.items():
         if window[partition][0] <= offset < window[partition][1]:
-            expected.setdefault(id, set()).add(place)
-    found = list(file.changed(window))
-    assert dict(found) == expected and [id for id, _ in found] == sorted(expected)
+            expected.setdefault(id, set()).add(field)
+    changed = list(file.changed(window))
+    assert dict(changed) == expected and [id for id, _ in changed] == sorted(expected)
     file.close()
 
 

@@ -138,7 +138,7 @@ def test_a_tombstone_of_blocked_says_blocked_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "message"),
     [
         (NodeRecord(b""), "bytes"),
         (NodeRecord(bytes(262_145)), "bytes"),
@@ -159,22 +159,22 @@ def test_a_tombstone_of_blocked_says_blocked_no_more() -> None:
         (PublishedRecord(NODE, (NODE,), 0, PublishState.COMPLETE, NO_LINKS, NO_LINKS, None), "count"),
     ],
 )
-def test_what_would_not_be_read_is_not_written(record: Any, said: str) -> None:
-    with pytest.raises(RecordError, match=said):
+def test_what_would_not_be_read_is_not_written(record: Any, message: str) -> None:
+    with pytest.raises(RecordError, match=message):
         record.encode()
 
 
 def test_of_many_links_the_first_by_text_are_named() -> None:
-    many = [cid_of(DAG_CBOR, bytes([one % 256, one // 256])) for one in range(1_000)]
-    found = first_links(many + many)
-    assert found.total == 1_000
-    assert list(found.links) == sorted(many)[:256]
-    large = [make_cid(1, CAR, 0x13, bytes([one]) * 30_000) for one in range(5)]
+    many = [cid_of(DAG_CBOR, bytes([number % 256, number // 256])) for number in range(1_000)]
+    first = first_links(many + many)
+    assert first.total == 1_000
+    assert list(first.links) == sorted(many)[:256]
+    large = [make_cid(1, CAR, 0x13, bytes([number]) * 30_000) for number in range(5)]
     assert first_links(large) == (5, tuple(sorted(large)[:2]))
 
 
 def test_a_long_order_takes_several_records() -> None:
-    links = [cid_of(DAG_CBOR, one.to_bytes(4, "big")) for one in range(2 * MAX_ORDER_LINKS + 5)]
+    links = [cid_of(DAG_CBOR, number.to_bytes(4, "big")) for number in range(2 * MAX_ORDER_LINKS + 5)]
     records = list(order_records(7, links))
     assert [len(record.links) for record in records] == [MAX_ORDER_LINKS, MAX_ORDER_LINKS, 5]
     assert [record.position for record in records] == [7, 7 + MAX_ORDER_LINKS, 7 + 2 * MAX_ORDER_LINKS]
@@ -184,8 +184,8 @@ def test_a_long_order_takes_several_records() -> None:
 
 def test_the_largest_record_of_every_topic_is_within_the_limit() -> None:
     node = cid_of(DAG_CBOR, b"")
-    many = first_links(cid_of(DAG_CBOR, bytes([one % 256, one // 256])) for one in range(300))
-    large = first_links(make_cid(1, CAR, 0x13, bytes([one]) * 5_000) for one in range(30))
+    many = first_links(cid_of(DAG_CBOR, bytes([number % 256, number // 256])) for number in range(300))
+    large = first_links(make_cid(1, CAR, 0x13, bytes([number]) * 5_000) for number in range(30))
     link = make_cid(1, RAW, IDENTITY, bytes(200_000))
     records: list[Any] = [
         NodeRecord(bytes(262_144), SPACE),
@@ -210,19 +210,21 @@ def test_the_largest_record_of_every_topic_is_within_the_limit() -> None:
 
 
 def test_a_large_index_is_cut_into_parts_below_their_bound() -> None:
-    places = [BlockPlace(cid_of(RAW, one.to_bytes(4, "big")), one * 100, 99) for one in range(30_000)]
+    places = [
+        BlockPlace(cid_of(RAW, number.to_bytes(4, "big")), number * 100, 99) for number in range(30_000)
+    ]
     identity = BlockPlace(make_cid(1, RAW, IDENTITY, b"x"), 5, 1)
     records = list(shard_index(SHARD, 3_000_000, [NODE], [*places, identity, places[0]]))
     assert len(records) > 2
-    found: list[BlockPlace] = []
+    joined: list[BlockPlace] = []
     for number, (key, record) in enumerate(records):
         value = record.encode()
         assert len(value) <= INDEX_PART_BYTES + 100
         assert decode_shard_index(key, value) == (SHARD, number, record)
         assert (record.parts, record.chunks) == (len(records), 4)
         assert record.roots == (() if number else (NODE,))
-        found += record.blocks
-    assert found == places
+        joined += record.blocks
+    assert joined == places
     with pytest.raises(RecordError, match="no part"):
         decode_shard_index(shard_index_key(SHARD, len(records)), records[-1][1].encode())
 
@@ -251,9 +253,9 @@ def test_a_node_that_is_known_at_sight_is_the_one_that_its_reader_reads(
     value = bytearray(NodeRecord(data, peer).encode())
     if changed is not None:
         value[changed[0] % len(value)] = changed[1]
-    found = common_node_record(node_key(SPACE, cid), bytes(value))
-    if found is not None:
+    common = common_node_record(node_key(SPACE, cid), bytes(value))
+    if common is not None:
         space, read, record = decode_node_record(node_key(SPACE, cid), bytes(value))
-        assert found == (space, read.raw, record.data, record.peer)
+        assert common == (space, read.raw, record.data, record.peer)
     elif changed is None:
         assert codec == RAW or len(data) < 24

@@ -64,8 +64,8 @@ def progress(shard: int, shards: int, applied: Offsets, bits: int = 0) -> TopicM
 
 def table(*messages: TopicMessage, names: Sequence[bytes] | None = None) -> BlockTable:
     made = BlockTable(names)
-    for one in messages:
-        made.add(one)
+    for message in messages:
+        made.add(message)
     return made
 
 
@@ -81,11 +81,11 @@ def test_rows_of_another_size_are_refused() -> None:
 
 def test_a_block_is_its_chunks_and_what_is_recent() -> None:
     first, second, recent = some(0, 3), some(10, 3), some(20, 2)
-    found = table(chunk(0, first), chunk(1, second), summary([first, second], recent)).blocks()
-    assert [(block.schema_id, block.block, block.heights) for block in found] == [
+    blocks = table(chunk(0, first), chunk(1, second), summary([first, second], recent)).blocks()
+    assert [(block.schema_id, block.block, block.heights) for block in blocks] == [
         (NAME.decode(), 0, first + second + recent)
     ]
-    assert not found.torn
+    assert not blocks.torn
 
 
 def test_a_prefix_of_a_partition_holds_whole_blocks() -> None:
@@ -105,16 +105,16 @@ def test_a_prefix_of_a_partition_holds_whole_blocks() -> None:
     ]
     sizes = []
     for end in range(3, len(written) + 1):
-        found = table(*written[:end]).blocks()
-        assert not found.torn
-        sizes.append(found.blocks[0].log_count)
+        blocks = table(*written[:end]).blocks()
+        assert not blocks.torn
+        sizes.append(blocks.blocks[0].log_count)
     assert sizes == [6, 6, 9, 9, 9, 9, 12, 12]
 
 
 def test_chunks_of_an_older_version_are_passed_over() -> None:
     left_over = [chunk(1, some(30, 3)), chunk(0, some(30, 3), slot=1)]
-    found = table(*left_over, chunk(0, some(0, 3)), summary([some(0, 3)])).blocks()
-    assert found.blocks[0].heights == some(0, 3)
+    blocks = table(*left_over, chunk(0, some(0, 3)), summary([some(0, 3)])).blocks()
+    assert blocks.blocks[0].heights == some(0, 3)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_chunks_of_an_older_version_are_passed_over() -> None:
     ids=["missing", "other slot", "other version", "other count"],
 )
 def test_a_block_without_its_chunks_is_named_as_torn(messages: list[TopicMessage]) -> None:
-    found = table(*messages).blocks()
-    assert not found.blocks
-    assert found.torn == ((NAME, 0),)
+    blocks = table(*messages).blocks()
+    assert not blocks.blocks
+    assert blocks.torn == ((NAME, 0),)
 
 
 def test_a_removed_block_is_gone() -> None:
@@ -164,5 +164,5 @@ def test_records_of_other_block_bits_are_left_out() -> None:
 
 def test_a_schema_that_is_no_text_is_passed_over() -> None:
     key = BlockKey(BlockKind.SUMMARY, 0, 0, b"\xff").encode()
-    found = table(message(key, BlockSummary((), 0, 0, ()).encode())).blocks()
-    assert (found.blocks, found.passed_over.records) == ((), 1)
+    blocks = table(message(key, BlockSummary((), 0, 0, ()).encode())).blocks()
+    assert (blocks.blocks, blocks.passed_over.records) == ((), 1)

@@ -20,7 +20,7 @@ from culm_topics.records import log_key
 AUTHOR = bytes(32)
 
 
-def sequencer(*, sparse: bool = True) -> Sequencer:
+def new_sequencer(*, sparse: bool = True) -> Sequencer:
     return Sequencer(
         Selection.of(None, None, None, bare_logs=True),
         Problems(lambda _: None, strict=False),
@@ -31,110 +31,110 @@ def sequencer(*, sparse: bool = True) -> Sequencer:
 
 
 def push(
-    one: Sequencer, log_id: int, *numbers: int, flavour: HashFlavour = YASMF, partition: int = 0
+    sequencer: Sequencer, log_id: int, *numbers: int, flavour: HashFlavour = YASMF, partition: int = 0
 ) -> None:
     """Records of a log, and all that they let out."""
     for number in numbers:
         record = LogRecord(number, b"e", b"o", bytes(flavour.size), "").encode()
         key = log_key(AUTHOR, log_id, flavour)
-        entry: LogEntry | None = one.push(
+        entry: LogEntry | None = sequencer.push(
             key, record, partition=partition, offset=number, timestamp_ms=0, learns=False, now_s=0
         )
         while entry is not None:
-            entry = one.pull()
+            entry = sequencer.pull()
 
 
-def fragments(one: Sequencer, log_id: int, *numbers: int, flavour: HashFlavour = YASMF) -> None:
+def fragments(sequencer: Sequencer, log_id: int, *numbers: int, flavour: HashFlavour = YASMF) -> None:
     """Fragments of a log."""
-    assert one.sparse is not None
+    assert sequencer.sparse is not None
     for number in numbers:
-        one.sparse.add(log_key(AUTHOR, log_id, flavour), number, 0)
+        sequencer.sparse.add(log_key(AUTHOR, log_id, flavour), number, 0)
 
 
-def positions(one: Sequencer) -> dict[tuple[int, str], LogPosition]:
+def positions(sequencer: Sequencer) -> dict[tuple[int, str], LogPosition]:
     """By log number and flavour."""
-    found = [one.position(key) for key in one.log_keys()]
-    named = {(position.log[1], position.flavour.name): position for position in found}
-    assert len(named) == len(found), "each log once"
-    assert all(position.log[0] == AUTHOR for position in found)
+    listed = [sequencer.position(key) for key in sequencer.log_keys()]
+    named = {(position.log[1], position.flavour.name): position for position in listed}
+    assert len(named) == len(listed), "each log once"
+    assert all(position.log[0] == AUTHOR for position in listed)
     return named
 
 
 def test_a_log_without_gaps_is_one_run_and_lacks_nothing() -> None:
-    one = sequencer(sparse=False)
-    push(one, 0, 1, 2, 3)
-    (position,) = positions(one).values()
+    sequencer = new_sequencer(sparse=False)
+    push(sequencer, 0, 1, 2, 3)
+    (position,) = positions(sequencer).values()
     assert position == LogPosition((AUTHOR, 0), YASMF, LogCoverage(3))
     assert position.handed_out == ((1, 4),) and position.is_whole
 
 
 def test_fragments_are_runs_and_what_lies_between_is_missing() -> None:
-    one = sequencer()
-    push(one, 0, 1, 2)
-    fragments(one, 0, 5, 6, 9)
-    position = positions(one)[0, "yasmf"]
+    sequencer = new_sequencer()
+    push(sequencer, 0, 1, 2)
+    fragments(sequencer, 0, 5, 6, 9)
+    position = positions(sequencer)[0, "yasmf"]
     assert position.handed_out == ((1, 3), (5, 7), (9, 10))
     assert position.missing == ((3, 5), (7, 9))
     assert not position.is_whole and not position.is_set_aside
 
 
 def test_a_log_of_which_there_are_fragments_alone_lacks_its_beginning() -> None:
-    one = sequencer()
-    fragments(one, 0, 4)
-    position = positions(one)[0, "yasmf"]
+    sequencer = new_sequencer()
+    fragments(sequencer, 0, 4)
+    position = positions(sequencer)[0, "yasmf"]
     assert (position.handed_out, position.missing) == (((4, 5),), ((1, 4),))
 
 
 def test_what_waits_is_not_handed_out_and_what_it_waits_for_is_missing() -> None:
-    one = sequencer(sparse=False)
-    push(one, 0, 1, 3, 4, 7)
-    position = positions(one)[0, "yasmf"]
+    sequencer = new_sequencer(sparse=False)
+    push(sequencer, 0, 1, 3, 4, 7)
+    position = positions(sequencer)[0, "yasmf"]
     assert position.handed_out == ((1, 2),)
     assert position.waiting == ((3, 5), (7, 8))
     assert position.missing == ((2, 3), (5, 7))
-    push(one, 0, 2)
-    assert positions(one)[0, "yasmf"].handed_out == ((1, 5),)
-    assert positions(one)[0, "yasmf"].missing == ((5, 7),)
+    push(sequencer, 0, 2)
+    assert positions(sequencer)[0, "yasmf"].handed_out == ((1, 5),)
+    assert positions(sequencer)[0, "yasmf"].missing == ((5, 7),)
 
 
 def test_what_waits_among_fragments_is_neither_missing_nor_handed_out() -> None:
-    one = sequencer()
-    push(one, 0, 1, 4)
-    fragments(one, 0, 6)
-    position = positions(one)[0, "yasmf"]
+    sequencer = new_sequencer()
+    push(sequencer, 0, 1, 4)
+    fragments(sequencer, 0, 6)
+    position = positions(sequencer)[0, "yasmf"]
     assert position.handed_out == ((1, 2), (6, 7))
     assert position.waiting == ((4, 5),)
     assert position.missing == ((2, 4), (5, 6))
 
 
 def test_a_log_set_aside_names_the_entry_with_which_it_goes_on() -> None:
-    one = sequencer(sparse=False)
-    push(one, 0, 3)
-    one.set_aside(one.early.holes[0])
-    position = positions(one)[0, "yasmf"]
+    sequencer = new_sequencer(sparse=False)
+    push(sequencer, 0, 3)
+    sequencer.set_aside(sequencer.early.holes[0])
+    position = positions(sequencer)[0, "yasmf"]
     assert position.is_set_aside and position.handed_out == ()
     assert position.missing == ((1, 2),)
-    push(one, 0, 1)
-    assert not positions(one)[0, "yasmf"].is_set_aside
-    assert positions(one)[0, "yasmf"].handed_out == ((1, 2),)
+    push(sequencer, 0, 1)
+    assert not positions(sequencer)[0, "yasmf"].is_set_aside
+    assert positions(sequencer)[0, "yasmf"].handed_out == ((1, 2),)
 
 
 def test_logs_of_two_flavours_and_all_that_is_known_of_any_way_are_named_once() -> None:
-    one = sequencer()
-    push(one, 0, 1)
-    push(one, 0, 1, flavour=YAMF)
-    fragments(one, 0, 5)
-    fragments(one, 1, 5)
-    push(one, 2, 4)
-    assert set(positions(one)) == {(0, "yasmf"), (0, "yamf"), (1, "yasmf"), (2, "yasmf")}
+    sequencer = new_sequencer()
+    push(sequencer, 0, 1)
+    push(sequencer, 0, 1, flavour=YAMF)
+    fragments(sequencer, 0, 5)
+    fragments(sequencer, 1, 5)
+    push(sequencer, 2, 4)
+    assert set(positions(sequencer)) == {(0, "yasmf"), (0, "yamf"), (1, "yasmf"), (2, "yasmf")}
 
 
 def test_logs_of_a_partition_that_is_given_up_are_not_named() -> None:
-    one = sequencer()
-    push(one, 0, 1)
-    push(one, 1, 1, 3, partition=1)
-    one.forget(frozenset({1}))
-    assert set(positions(one)) == {(0, "yasmf")}
+    sequencer = new_sequencer()
+    push(sequencer, 0, 1)
+    push(sequencer, 1, 1, 3, partition=1)
+    sequencer.forget(frozenset({1}))
+    assert set(positions(sequencer)) == {(0, "yasmf")}
 
 
 def test_fragments_for_which_there_is_no_memory_are_counted() -> None:
@@ -145,12 +145,12 @@ def test_fragments_for_which_there_is_no_memory_are_counted() -> None:
 
 
 def test_walking_over_positions_takes_eight_bytes_a_log() -> None:
-    one = sequencer()
+    sequencer = new_sequencer()
     for log_id in range(20_000):
-        one.heights.raise_to(log_key(AUTHOR, log_id), 7, 0)
+        sequencer.heights.raise_to(log_key(AUTHOR, log_id), 7, 0)
     tracemalloc.start()
-    for key in one.log_keys():
-        assert one.position(key).handed_out == ((1, 8),)
+    for key in sequencer.log_keys():
+        assert sequencer.position(key).handed_out == ((1, 8),)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000 * 30
@@ -176,10 +176,10 @@ def test_what_is_handed_out_waits_or_is_missing_is_the_log_to_its_highest_known_
     expected = {*range(1, max(handed_out | waiting, default=0) + 1)} - handed_out - waiting
     if lacking is not None:
         expected |= {lacking} - handed_out - waiting
-    for runs, those in (
+    for runs, numbers in (
         (position.handed_out, handed_out),
         (position.waiting, waiting),
         (position.missing, expected),
     ):
-        assert {number for start, end in runs for number in range(start, end)} == those
+        assert {number for start, end in runs for number in range(start, end)} == numbers
         assert all(start < end for start, end in runs)

@@ -24,14 +24,14 @@ KEY, OTHER = bytes(40), bytes(39) + b"\x01"
 AUTHOR = KeyPair.generate(bytes(32))
 
 
-def sequencer(selection: Selection, *, sparse: bool = False) -> Sequencer:
+def new_sequencer(selection: Selection, *, sparse: bool = False) -> Sequencer:
     return Sequencer(
         selection, Problems(None, strict=True), gap_wait_seconds=0, remember_changes=False, sparse=sparse
     )
 
 
-def push(one: Sequencer, key: bytes, record: LogRecord) -> LogEntry | None:
-    return one.push(key, record.encode(), partition=0, offset=0, timestamp_ms=0, learns=False, now_s=0)
+def push(sequencer: Sequencer, key: bytes, record: LogRecord) -> LogEntry | None:
+    return sequencer.push(key, record.encode(), partition=0, offset=0, timestamp_ms=0, learns=False, now_s=0)
 
 
 @given(st.lists(st.integers(1, 60)), st.integers(0, 40))
@@ -75,15 +75,17 @@ def test_nothing_is_proved_of_a_log_that_nobody_saw() -> None:
 
 
 def test_what_the_log_has_reached_is_no_fragment_any_more() -> None:
-    one = sequencer(Selection(), sparse=True)
-    assert one.sparse is not None
-    assert one.sparse.add(log_key(bytes(32), 0), 2, 0)
-    assert len(one.sparse) == 1
+    sequencer = new_sequencer(Selection(), sparse=True)
+    assert sequencer.sparse is not None
+    assert sequencer.sparse.add(log_key(bytes(32), 0), 2, 0)
+    assert len(sequencer.sparse) == 1
     for number in (1, 2):
-        assert push(one, log_key(bytes(32), 0), LogRecord(number, b"e", b"o", bytes(34), "s")) is not None
-    assert len(one.sparse) == 0
-    assert not one.sparse.add(log_key(bytes(32), 0), 2, 0)
-    assert one.coverage(log_key(bytes(32), 0)) == LogCoverage(2)
+        assert (
+            push(sequencer, log_key(bytes(32), 0), LogRecord(number, b"e", b"o", bytes(34), "s")) is not None
+        )
+    assert len(sequencer.sparse) == 0
+    assert not sequencer.sparse.add(log_key(bytes(32), 0), 2, 0)
+    assert sequencer.coverage(log_key(bytes(32), 0)) == LogCoverage(2)
 
 
 def test_memory_has_an_end_and_entries_are_handed_out_beyond_it() -> None:
@@ -123,8 +125,8 @@ RECORDS = {
     ],
 )
 def test_bare_logs_come_to_who_asks_for_them(selection: Selection, wanted: set[str]) -> None:
-    one = sequencer(selection)
-    assert {name for name, record in RECORDS.items() if push(one, *record) is not None} == wanted
+    sequencer = new_sequencer(selection)
+    assert {name for name, record in RECORDS.items() if push(sequencer, *record) is not None} == wanted
 
 
 def test_the_kept_heights_of_who_asks_for_no_bare_logs_stay_of_use() -> None:
@@ -133,36 +135,36 @@ def test_the_kept_heights_of_who_asks_for_no_bare_logs_stay_of_use() -> None:
 
 
 def test_a_record_whose_hash_is_of_the_other_flavour_is_none() -> None:
-    one = sequencer(Selection.of(bare_logs=True))
+    sequencer = new_sequencer(Selection.of(bare_logs=True))
     with pytest.raises(RecordError, match="66 bytes in a yasmf log"):
-        push(one, log_key(bytes(32), 0), RECORDS["yamf"][1])
+        push(sequencer, log_key(bytes(32), 0), RECORDS["yamf"][1])
     with pytest.raises(RecordError):
-        push(one, bytes(40) + b"\x02", RECORDS["yamf"][1])
+        push(sequencer, bytes(40) + b"\x02", RECORDS["yamf"][1])
 
 
 def test_logs_of_two_flavours_are_two_logs_though_author_and_number_are_one() -> None:
-    one = sequencer(Selection.of(bare_logs=True))
+    sequencer = new_sequencer(Selection.of(bare_logs=True))
     for name in ("operation", "yamf"):
-        entry = push(one, *RECORDS[name])
+        entry = push(sequencer, *RECORDS[name])
         assert entry is not None
         assert (entry.key, entry.flavour) == (RECORDS[name][0], YAMF if name == "yamf" else YASMF)
 
 
 @pytest.mark.parametrize(
-    ("payload", "inline", "told"), [(b"p", b"p", b"p"), (b"p", b"", None), (b"", b"", b"")]
+    ("payload", "inline", "expected"), [(b"p", b"p", b"p"), (b"p", b"", None), (b"", b"", b"")]
 )
 def test_an_entry_says_whether_its_payload_is_there(
-    payload: bytes, inline: bytes, told: bytes | None
+    payload: bytes, inline: bytes, expected: bytes | None
 ) -> None:
     entry_bytes = sign_entry(AUTHOR, 0, 1, payload, flavour=YAMF)
     record = LogRecord(1, entry_bytes, inline, YAMF.hash(entry_bytes), "")
-    entry = push(sequencer(Selection.of(bare_logs=True)), log_key(AUTHOR.public_key, 0, YAMF), record)
+    entry = push(new_sequencer(Selection.of(bare_logs=True)), log_key(AUTHOR.public_key, 0, YAMF), record)
     assert entry is not None
-    assert entry.is_bare and entry.payload == told
+    assert entry.is_bare and entry.payload == expected
     assert entry.entry().payload_hash == YAMF.hash(payload)
 
 
 def test_the_payload_of_an_operation_is_the_operation() -> None:
-    entry = push(sequencer(Selection()), *RECORDS["operation"])
+    entry = push(new_sequencer(Selection()), *RECORDS["operation"])
     assert entry is not None
     assert not entry.is_bare and entry.payload == b"o"

@@ -45,17 +45,17 @@ class Reader:
         self.entries_read = 0
 
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
-        found: list[list[Pair]] = []
-        room = self.entries_at_once
+        answer: list[list[Pair]] = []
+        capacity = self.entries_at_once
         self.longest = max(self.longest, *(last - first + 1 for _, _, first, last in ranges))
         for public_key, log_id, first, last in ranges:
-            pairs = list(self.store.entries(public_key, log_id, first, last))[:room]
-            found.append(pairs)
-            room -= len(pairs)
+            pairs = list(self.store.entries(public_key, log_id, first, last))[:capacity]
+            answer.append(pairs)
+            capacity -= len(pairs)
             self.entries_read += len(pairs)
-            if room <= 0:
+            if capacity <= 0:
                 break
-        return found
+        return answer
 
 
 class Edge:
@@ -71,8 +71,8 @@ class Edge:
     def lacking(self) -> list[EntryRange]:
         """What a session is to send, by the heights of the node."""
         heights = {(key, log_id): height for key, log_id, height in self.node.heights()}
-        held = self.store.log_heights([SCHEMA, OTHER_SCHEMA])
-        return in_order(self.store, missing(0, held, heights))
+        stored = self.store.log_heights([SCHEMA, OTHER_SCHEMA])
+        return in_order(self.store, missing(0, stored, heights))
 
     async def arranged(self, ranges: Sequence[EntryRange] | None = None) -> list[EntryRange]:
         """The order of one session."""
@@ -82,8 +82,8 @@ class Edge:
 
     def entries(self, ranges: Sequence[EntryRange]) -> Iterator[CheckedOperation]:
         for part in ranges:
-            held = self.store.entries(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num)
-            yield from (check_entry(*pair, verify_signature=False) for pair in held)
+            pairs = self.store.entries(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num)
+            yield from (check_entry(*pair, verify_signature=False) for pair in pairs)
 
     async def session(self) -> bool:
         """One session; False where the node ended it before its end."""
@@ -118,7 +118,9 @@ async def test_a_log_many_steps_from_the_create_goes_out_in_its_place(edge: Edge
     latest = history.write("fay", 0)
     for name in ("eve", "dan", "cyn", "bob", "ann", "fay"):
         latest = history.write(name, 0, (latest,))
-    edge.store.append(sorted(history.written, key=lambda one: (one.entry.seq_num, one.log), reverse=False))
+    edge.store.append(
+        sorted(history.written, key=lambda operation: (operation.entry.seq_num, operation.log), reverse=False)
+    )
     assert await edge.session()
     assert set(edge.node.operations) == set(history.document)
 
@@ -140,7 +142,7 @@ async def test_whatever_arrives_in_whatever_order_reaches_the_node_once(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(operation_order, "STEPS_AHEAD", ahead)
         edge = Edge(Path(folder), node, rng.randint(1, 9))
-        edge.store.append([one for log in node.logs.values() for one in log])
+        edge.store.append([operation for log in node.logs.values() for operation in log])
         in_parts = rng.random() < 0.7
         while arrivals:
             size = rng.randint(1, 8) if in_parts else len(arrivals)
@@ -155,7 +157,7 @@ async def test_whatever_arrives_in_whatever_order_reaches_the_node_once(
     assert not before & set(node.brought)
     assert last == []
     deleted = history.deleted()
-    assert {one for one, document in history.document.items() if document not in deleted} <= set(
+    assert {operation for operation, document in history.document.items() if document not in deleted} <= set(
         node.operations
     )
     # Not one whose every delete follows another delete in its log.
@@ -165,9 +167,9 @@ async def test_whatever_arrives_in_whatever_order_reaches_the_node_once(
 async def test_what_cannot_go_yet_waits_until_what_is_before_it_comes(edge: Edge) -> None:
     history = History()
     created = history.write("ann", 0)
-    one = history.write("bob", 0, (created,))
-    history.write("cyn", 0, (one,))
-    merged = history.write("ann", 0, (created, one))
+    update = history.write("bob", 0, (created,))
+    history.write("cyn", 0, (update,))
+    merged = history.write("ann", 0, (created, update))
     history.write("dan", 0, (merged,))
     edge.store.append([history.written[0], history.written[2], history.written[3], history.written[4]])
     assert await edge.session()
@@ -241,12 +243,16 @@ async def test_a_node_holds_nothing_of_a_deleted_document_but_what_is_before_the
         edge.store.append(list(history.arrivals(rng)))
         assert await edge.session(), node.refusals
         edge.store.close()
-    deletes = [one for one in history.written if one.facts.action == "delete" and one.hash in node.operations]
-    assert {history.document[one.hash] for one in deletes} == history.deleted()
-    for one in deletes:
-        document = history.document[one.hash]
-        held = {key for key, (of, _) in node.operations.items() if of == document}
-        assert held == history.before(one)
+    deletes = [
+        operation
+        for operation in history.written
+        if operation.facts.action == "delete" and operation.hash in node.operations
+    ]
+    assert {history.document[delete.hash] for delete in deletes} == history.deleted()
+    for delete in deletes:
+        document = history.document[delete.hash]
+        kept = {key for key, (of, _) in node.operations.items() if of == document}
+        assert kept == history.before(delete)
 
 
 async def test_a_node_that_holds_a_delete_is_sent_nothing_more_of_the_document(edge: Edge) -> None:
@@ -298,13 +304,13 @@ async def test_the_second_log_of_an_author_in_a_document_stays(edge: Edge) -> No
 
 async def test_operations_of_two_documents_or_of_another_schema_stay(edge: Edge) -> None:
     history = History()
-    one, two = history.write("ann", 0), history.write("ann", 1)
-    history.write("bob", 0, (one, two))
-    history.write("cyn", 0, (one,), schema_id=OTHER_SCHEMA)
-    last = history.write("dan", 0, (two,))
+    first, second = history.write("ann", 0), history.write("ann", 1)
+    history.write("bob", 0, (first, second))
+    history.write("cyn", 0, (first,), schema_id=OTHER_SCHEMA)
+    last = history.write("dan", 0, (second,))
     edge.store.append(history.written)
     assert await edge.session()
-    assert set(edge.node.operations) == {one, two, last}
+    assert set(edge.node.operations) == {first, second, last}
 
 
 async def test_what_a_node_refuses_is_in_the_way_of_nothing_else(tmp_path: Path) -> None:
