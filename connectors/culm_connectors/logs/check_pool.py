@@ -145,7 +145,9 @@ class CheckPool(Generic[Facts]):
             job.chunks[first] = work.result()
             job.finished += count
             if job.finished == len(job.pairs):
-                job.done.set_result([one for start in sorted(job.chunks) for one in job.chunks[start]])
+                job.done.set_result(
+                    [checked for start in sorted(job.chunks) for checked in job.chunks[start]]
+                )
         self._go_on()
 
     def close(self) -> None:

@@ -272,8 +272,8 @@ class EntriesFollower:
             return None
         if len(record.operation) > self._max_payload_bytes:
             return None
-        place = read_place(record.entry)
-        if place is not None and place[2] <= self._held.height(*place[:2]):
+        position = read_place(record.entry)
+        if position is not None and position[2] <= self._held.height(*position[:2]):
             return None
         return record, message
 

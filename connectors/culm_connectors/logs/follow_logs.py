@@ -50,11 +50,11 @@ class KeptSchemas(Protocol):
         """Return whether new entries of a schema belong in the index: it is wanted and complete so far."""
         ...
 
-    def promise(self, schema_ids: Collection[str]) -> None:
-        """Serve these schemas while they are being read back; `blocks` has said what `logs` holds of them."""
+    def announce_expected(self, schema_ids: Collection[str]) -> None:
+        """Serve these schemas while they are being read back; `blocks` has their heights on `logs`."""
         ...
 
-    def cover(self, schema_ids: Collection[str]) -> None:
+    def mark_complete(self, schema_ids: Collection[str]) -> None:
         """Mark the index as complete for these schemas, up to the offsets that it holds."""
         ...
 
@@ -99,7 +99,7 @@ class LogsFollower:
         `fresh`: the index is empty, and this call reads `logs` from its very start.
         """
         if fresh:
-            self._schemas.cover(self._schemas.missing)
+            self._schemas.mark_complete(self._schemas.missing)
             self._is_whole = True
         await self._read_to_end(reader, what, progress=progress)
         await self._read_back(reader, progress)
@@ -118,7 +118,7 @@ class LogsFollower:
                 for partition, end in source.ends.items()
             }
             await self._read_to_end(source, "reading back", missing, progress, keep_offsets=False)
-        self._schemas.cover(missing)
+        self._schemas.mark_complete(missing)
         logger.info("read back %d schemas", len(missing))
 
     async def _read_to_end(
@@ -160,7 +160,9 @@ class LogsFollower:
                 if self._schemas.changed.is_set():
                     self._schemas.changed.clear()
                     # Schemas that `blocks` describes are served before they are read back.
-                    self._schemas.promise(await self._warm_start.promise(self._schemas.missing))
+                    self._schemas.announce_expected(
+                        await self._warm_start.claim_heights(self._schemas.missing)
+                    )
                     await self._announce_served()
                 if self._schemas.missing and pause.done():
                     began_s = time.monotonic()
@@ -213,7 +215,7 @@ class LogsFollower:
             logger.warning("log %s/%d: cut back to %d by the truth", public_key.hex(), log_id, first - 1)
         # A log that should hold more entries by now is read again when the index is compared with `blocks`.
         claims = self._warm_start.claims
-        gaps = [one for one in commit.gaps if not claims.awaits_before(one.log, one.entry.seq_num)]
+        gaps = [gap for gap in commit.gaps if not claims.awaits_before(gap.log, gap.entry.seq_num)]
         if gaps:
             self.gaps.found(gaps, whole=self._is_whole)
         self.taken += len(commit.stored)

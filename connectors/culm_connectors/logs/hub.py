@@ -68,7 +68,7 @@ class RefusedEntry:
 
 
 class ReportedFaults:
-    """The lowest place in each log at which its author contradicts itself and that was reported.
+    """The lowest position in each log at which its author contradicts itself and that was reported.
 
     A fork is reported once, however often it is received again. Only the `MAX_FAULTY_LOGS` logs that were
     looked up most recently are remembered; faults of other logs are reported again.
@@ -78,7 +78,7 @@ class ReportedFaults:
         self._first: OrderedDict[bytes, int] = OrderedDict()
 
     def is_first(self, log_key: bytes, seq_num: int) -> bool:
-        """Return whether to report a fault in this place; faults behind a reported one follow from it."""
+        """Return whether to report a fault at this position; faults behind a reported one follow from it."""
         first = self._first.get(log_key)
         self._first[log_key] = seq_num if first is None else min(first, seq_num)
         self._first.move_to_end(log_key)
@@ -142,19 +142,19 @@ class LogPublisher:
 
     def refused(self, refusal: RefusedEntry) -> None:
         """Report an entry from a remote that was refused, with the reason."""
-        place = _place(refusal.entry)
+        position = _position_of(refusal.entry)
         self._reject(
-            refusal.code, refusal.detail, refusal.entry, refusal.payload, place, brought_by=refusal.remote
+            refusal.code, refusal.detail, refusal.entry, refusal.payload, position, brought_by=refusal.remote
         )
 
     def contradicted(self, refusal: RefusedEntry, fork: Callable[[], tuple[str, int]] | None = None) -> None:
         """Report an entry that contradicts its log, or that exceeds a quota.
 
-        Only the first such place of a log is reported; `repeated_faults` counts the others. `fork` returns
+        Only the first such position of a log is reported; `repeated_faults` counts the others. `fork` returns
         the entry's schema and session if the entry is of another branch; it is then produced for the job to
         decide.
         """
-        place = key, seq_num = _place(refusal.entry)
+        position = key, seq_num = _position_of(refusal.entry)
         if seq_num is not None and not self._faults.is_first(key, seq_num):
             self.repeated_faults += 1
             return
@@ -163,7 +163,7 @@ class LogPublisher:
             refusal.detail,
             refusal.entry,
             refusal.payload,
-            place,
+            position,
             brought_by=refusal.remote,
         )
         if fork is not None and refusal.entry is not None and refusal.payload is not None:
@@ -175,23 +175,25 @@ class LogPublisher:
                 self._sender.dropped["forks"] += 1
 
     def withheld(self, code: str, detail: str, entry: bytes) -> None:
-        """Report that peers are sent nothing of a log from this held entry on; once per place in the log."""
-        place = key, seq_num = _place(entry)
+        """Report that a log is not sent from this held entry on; once per position in the log."""
+        position = key, seq_num = _position_of(entry)
         if seq_num is not None and self._faults.is_first(key, seq_num):
             logger.warning("log %s is not sent on from entry %d: %s (%s)", key.hex(), seq_num, detail, code)
-            self._reject(code, detail, entry, None, place, brought_by=None)
+            self._reject(code, detail, entry, None, position, brought_by=None)
 
     def refused_record(
         self, error: CulmError, source: tuple[str, int, int], value: bytes | None, brought_by: bytes | None
     ) -> None:
         """Report a malformed record, or a record whose entry is malformed or invalid."""
-        self._reject(error.code, str(error), value, None, _place(value), brought_by=brought_by, source=source)
+        self._reject(
+            error.code, str(error), value, None, _position_of(value), brought_by=brought_by, source=source
+        )
 
     def gap(self, checked: SoundEntry, detail: str) -> None:
         """Report an entry of `logs` that is above a gap."""
-        place = log_key(*checked.log), checked.entry.seq_num
+        position = log_key(*checked.log), checked.entry.seq_num
         self._reject(
-            IndexGap.code, detail, checked.entry_bytes, checked.payload_bytes, place, brought_by=None
+            IndexGap.code, detail, checked.entry_bytes, checked.payload_bytes, position, brought_by=None
         )
 
     def _reject(
@@ -200,13 +202,13 @@ class LogPublisher:
         detail: str,
         entry: bytes | None,
         payload: bytes | None,
-        place: tuple[bytes, int | None],
+        position: tuple[bytes, int | None],
         *,
         brought_by: bytes | None,
         source: tuple[str, int, int] | None = None,
     ) -> None:
         size = len(entry or b"") + len(payload or b"")
-        key, seq_num = place
+        key, seq_num = position
         # If too many bytes wait, only the reasons are kept: half of the capacity is reserved for reasons.
         if self._rejected.size_bytes + size > _MAX_WAITING_BYTES:
             entry = payload = None
@@ -249,7 +251,7 @@ class LogPublisher:
         return records
 
 
-def _place(entry: bytes | None) -> tuple[bytes, int | None]:
+def _position_of(entry: bytes | None) -> tuple[bytes, int | None]:
     """Return the log key and sequence number of an entry; (b"", None) if it does not decode."""
     if entry is None:
         return b"", None

@@ -71,11 +71,11 @@ def _chains(document: dict[str, Any]) -> Iterator[Pair]:
         raise InterchangeError("`chains` is a list of objects with `entries`") from error
 
 
-def _pair(value: Any, place: str) -> Pair:
+def _pair(value: Any, source: str) -> Pair:
     try:
         return bytes.fromhex(value["entry"]), bytes.fromhex(value["operation"])
     except (TypeError, KeyError, ValueError) as error:
-        raise InterchangeError(f"{place} holds no `entry` and `operation` in hex") from error
+        raise InterchangeError(f"{source} holds no `entry` and `operation` in hex") from error
 
 
 def write_pairs(target: IO[str], pairs: Iterable[Pair]) -> int:

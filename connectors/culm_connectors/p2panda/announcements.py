@@ -1,10 +1,12 @@
 """The newest announcement of every peer at every edge (p2panda replication, "Announce").
 
-Each connector reads all of `announcements` and keeps the timestamps; of those that came to itself it keeps
-the bytes too, to say them again when an older record of another edge comes behind in the compacted topic.
+Each connector reads all of `announcements` and keeps the timestamps; of those that it received itself it
+keeps the bytes too, to produce them again when an older record of another edge follows in the compacted
+topic.
 
-Whoever makes keys makes peers, and the topic keeps a record of each. It is removed when no connector has seen
-the peer for `FORGOTTEN_MS`, or when there are more than `MAX_PEERS` and this one was not seen for longest.
+Every new key is a new peer, and the topic keeps a record of each. The record is removed when no connector has
+seen the peer for `FORGOTTEN_MS`, or when there are more than `MAX_PEERS` and this one was not seen for
+longest.
 """
 
 from __future__ import annotations
@@ -46,21 +48,21 @@ class _Newest(NamedTuple):
 
 
 class Announcements:
-    """Timestamps of peers' newest announcements, and the bytes of those that came to this connector.
+    """Timestamps of peers' newest announcements, and the bytes of those that this connector received.
 
-    Both are bounded, since whoever makes keys makes peers: the timestamps of peers not heard of for longest
-    are forgotten first, and bytes of peers that are not connected before those of peers that are.
+    Both are bounded, since every new key is a new peer: the timestamps of peers not seen for longest are
+    forgotten first, and bytes of peers that are not connected before those of peers that are.
     """
 
     def __init__(self, connected: Collection[bytes]) -> None:
         self._connected = connected
-        # In the order in which they were produced, and those that have no room in it.
+        # In the order in which they were produced, and the peers beyond its limit.
         self._newest: OrderedDict[bytes, _Newest] = OrderedDict()
         self._surplus: deque[bytes] = deque(maxlen=MAX_PEERS)
         self._own: OrderedDict[bytes, tuple[int, bytes]] = OrderedDict()
         self._own_bytes = 0
 
-    def came(self, remote: bytes, timestamp: int, raw: bytes, now_ms: int) -> bool:
+    def received(self, remote: bytes, timestamp: int, raw: bytes, now_ms: int) -> bool:
         """Note an announcement of our peer; returns True if it is new to all edges and must be produced."""
         newest = self._newest.get(remote)
         if newest is not None and timestamp < newest.timestamp:
@@ -90,19 +92,19 @@ class Announcements:
 
     def due(self, now_ms: int) -> list[tuple[bytes, bytes | None]]:
         """Return what to produce now: peers with their announcements as bytes, or None to remove them."""
-        found: list[tuple[bytes, bytes | None]] = []
+        due_records: list[tuple[bytes, bytes | None]] = []
         for remote in self._connected:
             own, newest = self._own.get(remote), self._newest.get(remote)
             if own is not None and (newest is None or newest.at_ms <= now_ms - REPEATED_MS):
                 self._note(remote, own[0], now_ms)
-                found.append((remote, own[1]))
+                due_records.append((remote, own[1]))
         for _ in range(_REMOVED_AT_ONCE):
             gone = self._next_gone(now_ms)
             if gone is None:
                 break
             self._forget(gone)
-            found.append((gone, None))
-        return found
+            due_records.append((gone, None))
+        return due_records
 
     def _next_gone(self, now_ms: int) -> bytes | None:
         while self._surplus:
@@ -174,7 +176,7 @@ class AnnouncementTopic:
     def announced(self, event: Announced) -> None:
         """Note an announcement of our peer, and produce it if it is new to all edges."""
         self._connected.add(event.remote)
-        if self._announcements.came(event.remote, event.timestamp, event.raw, self._now_ms()):
+        if self._announcements.received(event.remote, event.timestamp, event.raw, self._now_ms()):
             self._produce(event.remote, event.raw)
 
     def left(self, remote: bytes) -> None:
@@ -182,7 +184,7 @@ class AnnouncementTopic:
         self._connected.discard(remote)
 
     async def keep(self) -> None:
-        """Renew announcements of connected peers and remove those of peers long gone, until cancelled."""
+        """Renew announcements of connected peers and remove those of long absent peers, until cancelled."""
         while True:
             for remote, raw in self._announcements.due(self._now_ms()):
                 self._produce(remote, raw)

@@ -1,6 +1,6 @@
 """Drives one p2panda peer over many connections and one sink.
 
-Each side of a connection opens one unidirectional stream for all that it says (`connection`). Entries of all
+Each side of a connection opens one unidirectional stream for all that it sends (`connection`). Entries of all
 connections pass through one queue to the sink (`edge.intake`). Every queue is bounded: a slow sink stops the
 connections' appliers, they stop the readers, and QUIC's credit stops the remotes. Whatever calls the peer
 marks its events and messages as due, and one task passes them on.

@@ -1,15 +1,15 @@
 """Schemas that a connector serves, and those for which its index is complete or soon will be.
 
 Configured schemas are served from the start. With `*` a connector also serves what its own peers announce,
-within what the allow-list lets them, and what its index holds already. A schema that is new to the index is
-served (announced) only once its logs have been read back, or are known before that (`promise`), so that a
-peer's session finds all of them.
+within the limits of the allow-list, and the schemas that its index holds already. A schema that is new to the
+index is served (announced) only once its logs have been read back, or once their heights are known
+(`announce_expected`), so that a peer's session finds all of them.
 
-What peers announce is their word, so there is a bound, and within it everyone has a share (`SchemaShares`): a
-schema has a place while a peer announces it, and after that as long as nobody needs the room: for some time
-if there is no log of it, else without end. A peer is charged for the schemas that it was the first to
-announce. Where there is no room left, a schema of a peer that is charged for more makes room for one of a
-peer that is charged for less.
+The number of announced schemas is limited, because a peer can announce any schema, and the capacity is shared
+among the peers (`SchemaShares`). A schema has a place while a peer announces it, and afterwards as long as no
+other schema needs the place; a schema without logs loses it after some time. A peer is charged for the
+schemas that it was the first to announce. If no place is free, a schema of a peer that is charged for more is
+evicted for one of a peer that is charged for less.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from culm_connectors.rate_limit import LimitedLog
 from culm_models.p2panda.operations.identifiers import normalise
 
 MAX_SCHEMAS = 1_024
-"""Places there are, which is also the most that our own announcement may name (an announcement with more is
-passed over by its readers). One place is for `BYTES_A_PLACE` bytes, so that it keeps to a size as well."""
+"""Number of places, which is also the maximum number of schemas in our own announcement (readers ignore an
+announcement with more). One place is for `BYTES_A_PLACE` bytes, so that the size is limited as well."""
 
 BYTES_A_PLACE = 256
 # A peer chooses these texts; real ones name one or a few operations, of 69 characters each.
@@ -39,7 +39,7 @@ FORGOTTEN_AFTER_S = 600.0
 class SchemaShares:
     """Places of schemas, and the peers that announce them. Times are in seconds of any monotonic clock.
 
-    `with_logs` tells the schemas that there are logs of; `admitted` have places from the start.
+    `with_logs` returns the schemas that have logs; `admitted` have places from the start.
     """
 
     def __init__(self, with_logs: Callable[[], Collection[str]], admitted: Collection[str] = ()) -> None:
@@ -138,8 +138,8 @@ class SchemaShares:
     def _victims(self, remote: bytes, charged: Mapping[bytes, int]) -> Iterator[tuple[str, float]]:
         """Yield schemas to evict, in order, each with the places that the peer charged for it has left then.
 
-        First what nobody announces; then of whoever is charged for most what has no log, few announcers, and
-        came last.
+        First the schemas that nobody announces; then schemas of the peer that is charged for the most places:
+        those without logs, with few announcers and announced last.
         """
         with_logs = frozenset(self._with_logs())
         since_s = self._unannounced_since_s
@@ -154,15 +154,15 @@ class SchemaShares:
                 )
         for schemas in charges.values():
             schemas.sort(reverse=True)
-        most = [(-charged[payer], payer) for payer in charges]
-        heapq.heapify(most)
-        while most:
-            charge, payer = heapq.heappop(most)
+        payers = [(-charged[payer], payer) for payer in charges]
+        heapq.heapify(payers)
+        while payers:
+            charge, payer = heapq.heappop(payers)
             if not charges[payer]:
                 continue
             schema_id = charges[payer].pop()[-1]
             left = -charge - places(schema_id)
-            heapq.heappush(most, (-left, payer))
+            heapq.heappush(payers, (-left, payer))
             yield schema_id, left
 
     def _remove(self, schema_id: str) -> None:
@@ -192,13 +192,13 @@ class Interest:
         self._configured = frozenset(configured) - {EVERYTHING}
         self.changed = asyncio.Event()
         """Set when another set of schemas is to be served."""
-        # Of what was covered without a log, nobody knows any more who announced it, or whether anybody does.
+        # It is unknown which peers announced the covered schemas that have no log.
         with_logs = self._covered.intersection(store.schema_ids()) if self.takes_all else ()
         self._shares = SchemaShares(store.schema_ids, frozenset(with_logs) - self._configured)
-        self._promised: set[str] = set()
+        self._expected: set[str] = set()
         if not self._covered <= self._wanted:
-            # What is not kept up from now on is not complete when it is wanted again.
-            self.cover(())
+            # A schema that is not indexed from now on is not complete when it is wanted again.
+            self.mark_complete(())
 
     @property
     def _wanted(self) -> frozenset[str]:
@@ -206,8 +206,8 @@ class Interest:
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The schemas to announce: wanted, and complete in the index or promised; in the order of a set."""
-        return normalise(self._wanted & (self._covered | self._promised))
+        """The schemas to announce: wanted, and complete in the index or expected; in the order of a set."""
+        return normalise(self._wanted & (self._covered | self._expected))
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -259,18 +259,18 @@ class Interest:
     def _changed(self, changed: bool) -> bool:
         if changed:
             if not self._covered <= self._wanted:
-                self.cover(())
+                self.mark_complete(())
             self.changed.set()
         return changed
 
-    def promise(self, schema_ids: Iterable[str]) -> None:
-        """Serve these schemas while they are read back, since it is known what `logs` holds of them."""
-        self._promised = (self._promised | set(schema_ids)) & self._wanted
+    def announce_expected(self, schema_ids: Iterable[str]) -> None:
+        """Serve these schemas while they are read back, since their heights on `logs` are known."""
+        self._expected = (self._expected | set(schema_ids)) & self._wanted
 
-    def cover(self, schema_ids: Iterable[str]) -> None:
+    def mark_complete(self, schema_ids: Iterable[str]) -> None:
         """Mark the index as complete for these schemas, up to the offsets that it holds."""
         self._covered = (self._covered | set(schema_ids)) & self._wanted
-        self._promised &= self._wanted
+        self._expected &= self._wanted
         self._store.set_meta(_COVERED, json.dumps(sorted(self._covered)).encode())
 
 

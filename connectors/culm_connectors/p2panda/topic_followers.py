@@ -52,7 +52,7 @@ class TopicFollowers:
         offsets = self.room.index.store.offsets()
         self.set_state("reading blocks")
         # Before `logs`, so that reading `logs` to its end reaches all that is in them.
-        self.interest.promise(await self.room.warm_start.promise(self.interest.wanted))
+        self.interest.announce_expected(await self.room.warm_start.claim_heights(self.interest.wanted))
         async with (
             self.room.topics.open("announcements") as announcements,
             self.room.topics.open("logs", offsets) as logs,
@@ -91,5 +91,5 @@ class TopicFollowers:
         if not self.driver.announced:
             self.set_state(what)
         await self.logs.catch_up(logs, what, self.progress, fresh=fresh)
-        held, entries = self.room.index.store.counts()
-        logger.info("the index holds %d entries of %d logs", entries, held)
+        log_count, entry_count = self.room.index.store.counts()
+        logger.info("the index holds %d entries of %d logs", entry_count, log_count)

@@ -250,7 +250,7 @@ class Peer:
             case ReconciliationMessage():
                 link.on_reconciliation(message, now)
 
-    def pass_over(self, remote: bytes, request: SyncRequest) -> None:
+    def ignore_request(self, remote: bytes, request: SyncRequest) -> None:
         """Ignore the opening of set reconciliation for a request that the driver does not apply."""
         link = self._links.get(remote)
         if link is not None:

@@ -126,7 +126,7 @@ class PeerSettings:
         # Larger than the division: a part of 15 logs that has 17 at the remote is not worth another round.
         return replace(self, payload_threshold=24, range_division=16)
 
-    def speaks(self, mode: int) -> bool:
+    def supports(self, mode: int) -> bool:
         """Whether sessions of this mode are supported."""
         return mode in self.modes and mode in IMPLEMENTED_MODES
 

@@ -53,9 +53,9 @@ def test_a_newer_record_of_the_same_key_takes_the_place_of_the_older() -> None:
 def test_announcements_of_peers_that_left_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "MAX_OWN", 3)
     kept = Announcements({b"stays"})
-    assert kept.came(b"stays", 5, b"stays at 5", NOW_MS)
+    assert kept.received(b"stays", 5, b"stays at 5", NOW_MS)
     for number in range(20):
-        assert kept.came(b"stranger %d" % number, 1, b"raw", NOW_MS)
+        assert kept.received(b"stranger %d" % number, 1, b"raw", NOW_MS)
     assert kept.kept[0] == 3
     assert kept.read(b"stays", 4, NOW_MS) == b"stays at 5"
     assert kept.read(b"stranger 0", 0, NOW_MS) is None
@@ -66,16 +66,16 @@ def test_announcements_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(announcements, "MAX_OWN_BYTES", 1_000)
     kept = Announcements(set())
     for number in range(100):
-        kept.came(b"%d" % number, 1, bytes(300), NOW_MS)
+        kept.received(b"%d" % number, 1, bytes(300), NOW_MS)
     assert kept.kept == (3, 900)
 
 
 def test_an_older_or_repeated_announcement_is_no_news() -> None:
     kept = Announcements(set())
     assert kept.read(b"p", 7, NOW_MS) is None
-    assert not kept.came(b"p", 6, b"older", NOW_MS)
-    assert not kept.came(b"p", 7, b"the same", NOW_MS)
-    assert kept.came(b"p", 8, b"newer", NOW_MS)
+    assert not kept.received(b"p", 6, b"older", NOW_MS)
+    assert not kept.received(b"p", 7, b"the same", NOW_MS)
+    assert kept.received(b"p", 8, b"newer", NOW_MS)
 
 
 def test_the_announcement_of_a_peer_that_nobody_has_seen_for_long_is_removed() -> None:
@@ -84,21 +84,21 @@ def test_the_announcement_of_a_peer_that_nobody_has_seen_for_long_is_removed() -
     # In another connector's records, and in ours.
     assert kept.read(b"long gone", 1, NOW_MS - announcements.FORGOTTEN_MS) is None
     assert kept.read(b"away", 1, NOW_MS - announcements.FORGOTTEN_MS + 1) is None
-    kept.came(b"stays", 1, b"stays", NOW_MS - announcements.REPEATED_MS)
-    kept.came(b"left", 1, b"left", NOW_MS)
+    kept.received(b"stays", 1, b"stays", NOW_MS - announcements.REPEATED_MS)
+    kept.received(b"left", 1, b"left", NOW_MS)
     assert kept.due(NOW_MS) == [(b"stays", b"stays"), (b"long gone", None)]
     assert kept.due(NOW_MS) == []
     assert kept.due(NOW_MS + announcements.REPEATED_MS) == [(b"stays", b"stays"), (b"away", None)]
     last = kept.due(NOW_MS + announcements.FORGOTTEN_MS)
     assert last == [(b"stays", b"stays"), (b"left", None)]
     assert kept.kept == (1, len(b"stays"))
-    assert kept.came(b"left", 1, b"left", NOW_MS), "it is news again"
+    assert kept.received(b"left", 1, b"left", NOW_MS), "it is news again"
 
 
 def test_a_peer_that_is_here_is_announced_again_where_another_connector_removes_it() -> None:
     connected = {b"here"}
     kept = Announcements(connected)
-    kept.came(b"here", 1, b"raw", NOW_MS)
+    kept.received(b"here", 1, b"raw", NOW_MS)
     kept.read(b"elsewhere", 1, NOW_MS)
     assert (kept.removed(b"here"), kept.removed(b"elsewhere")) == (b"raw", None)
     connected.clear()
@@ -110,7 +110,7 @@ def test_of_too_many_peers_those_seen_longest_ago_are_removed(monkeypatch: pytes
     monkeypatch.setattr(announcements, "MAX_PEERS", 4)
     kept = Announcements({b"peer 0"})
     for number in range(7):
-        kept.came(b"peer %d" % number, 1, b"raw", NOW_MS)
+        kept.received(b"peer %d" % number, 1, b"raw", NOW_MS)
     kept.read(b"peer 1", 1, NOW_MS)
     gone = [(b"peer %d" % number, None) for number in (2, 3, 4)]
     assert kept.due(NOW_MS) == [(b"peer 0", b"raw"), *gone]

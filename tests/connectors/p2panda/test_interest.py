@@ -33,7 +33,7 @@ def test_a_schema_is_served_once_the_index_is_complete_for_it(store: LmdbLogStor
     assert not interest.served
     assert interest.missing == {SCHEMA}
     assert not interest.keeps(SCHEMA)
-    interest.cover([SCHEMA])
+    interest.mark_complete([SCHEMA])
     assert (interest.served, interest.missing, interest.keeps(SCHEMA)) == ((SCHEMA,), frozenset(), True)
 
 
@@ -48,14 +48,14 @@ def test_peers_add_schemas_only_where_everything_is_served(store: LmdbLogStore) 
 def test_what_was_complete_and_has_logs_stays_so_over_a_restart(store: LmdbLogStore) -> None:
     interest = Interest(["*"], store)
     interest.want(ANNA, [SCHEMA, OTHER_SCHEMA], NOW_S)
-    interest.cover([SCHEMA, OTHER_SCHEMA])
+    interest.mark_complete([SCHEMA, OTHER_SCHEMA])
     store.append(make_log(author("anna"), 0, 1))
     assert Interest(["*"], store).served == (SCHEMA,)
 
 
 def test_what_was_not_kept_up_for_a_while_is_read_back_again(store: LmdbLogStore) -> None:
     both = Interest([SCHEMA, OTHER_SCHEMA], store)
-    both.cover([SCHEMA, OTHER_SCHEMA])
+    both.mark_complete([SCHEMA, OTHER_SCHEMA])
     assert Interest([SCHEMA], store).missing == frozenset()
     assert Interest([SCHEMA, OTHER_SCHEMA], store).missing == {OTHER_SCHEMA}
 
@@ -63,10 +63,10 @@ def test_what_was_not_kept_up_for_a_while_is_read_back_again(store: LmdbLogStore
 def test_one_peer_cannot_keep_others_from_having_a_schema_served(store: LmdbLogStore) -> None:
     interest = Interest(["*"], store)
     assert interest.want(MALLORY, invented_schemas(MAX_SCHEMAS), NOW_S)
-    interest.cover(interest.missing)
+    interest.mark_complete(interest.missing)
     assert interest.want(ANNA, [SCHEMA], NOW_S)
     assert interest.missing == {SCHEMA}
-    interest.cover([SCHEMA])
+    interest.mark_complete([SCHEMA])
     assert SCHEMA in interest.served
     assert len(interest.served) == MAX_SCHEMAS
     assert interest.want(MALLORY, invented_schemas(MAX_SCHEMAS, "others"), NOW_S)
@@ -76,7 +76,7 @@ def test_one_peer_cannot_keep_others_from_having_a_schema_served(store: LmdbLogS
 def test_an_index_full_of_invented_schemas_recovers(store: LmdbLogStore) -> None:
     former = Interest(["*"], store)
     former.want(MALLORY, invented_schemas(MAX_SCHEMAS), NOW_S)
-    former.cover(former.missing)
+    former.mark_complete(former.missing)
     interest = Interest(["*"], store)
     assert interest.served == ()
     assert interest.want(ANNA, [SCHEMA], NOW_S)
@@ -90,7 +90,7 @@ def test_schemas_without_a_log_are_forgotten_some_time_after_the_last_who_announ
     invented = invented_schemas(3)
     interest.want(ANNA, [SCHEMA, *invented], NOW_S)
     interest.want(BEN, invented[:1], NOW_S)
-    interest.cover(interest.missing)
+    interest.mark_complete(interest.missing)
     store.append(make_log(author("anna"), 0, 1))
     assert not interest.gone(ANNA, NOW_S), "it may come again"
     assert not interest.pass_time(NOW_S + FORGOTTEN_AFTER_S - 1)
@@ -103,7 +103,7 @@ def test_what_nobody_announces_makes_room_first_and_is_read_back_when_it_is_want
 ) -> None:
     interest = Interest(["*"], store)
     interest.want(ANNA, [SCHEMA], NOW_S)
-    interest.cover([SCHEMA])
+    interest.mark_complete([SCHEMA])
     store.append(make_log(author("anna"), 0, 1))
     interest.gone(ANNA, NOW_S)
     interest.want(BEN, invented_schemas(MAX_SCHEMAS), NOW_S)

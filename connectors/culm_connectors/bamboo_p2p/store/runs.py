@@ -79,14 +79,17 @@ def _prolonged(database: sqlite3.Connection, log: int, kind: RunKind, start: int
     return database.execute(query, (log, kind, before, behind, last)).rowcount == 1
 
 
-def fill_runs(database: sqlite3.Connection, held: int, dropped: int) -> None:
+def fill_runs(database: sqlite3.Connection, held_state: int, dropped_state: int) -> None:
     """Create the runs of a folder of an earlier format from its rows."""
     sources = (
         (RunKind.ENTRIES, "SELECT log, seq_num FROM entries ORDER BY log, seq_num"),
-        (RunKind.PAYLOADS, f"SELECT log, seq_num FROM payloads WHERE is_held = {held} ORDER BY log, seq_num"),
+        (
+            RunKind.PAYLOADS,
+            f"SELECT log, seq_num FROM payloads WHERE is_held = {held_state} ORDER BY log, seq_num",
+        ),
         (
             RunKind.DROPPED,
-            f"SELECT log, seq_num FROM payloads WHERE is_held = {dropped} ORDER BY log, seq_num",
+            f"SELECT log, seq_num FROM payloads WHERE is_held = {dropped_state} ORDER BY log, seq_num",
         ),
     )
     for kind, query in sources:

@@ -21,34 +21,34 @@ def contradictory_logs(
     transaction: Any, databases: Mapping[bytes, Any]
 ) -> Iterator[tuple[bytes, int | None]]:
     """Yield (40-byte key, schema number or None) of every log whose records contradict each other."""
-    held = _runs(transaction, databases)
-    found = next(held, None)
+    runs = _runs(transaction, databases)
+    run = next(runs, None)
     with transaction.cursor(db=databases[b"logs"]) as rows:
         for key, value in rows:
-            while found is not None and found[0] < key:
-                yield found[0], None  # entries without a row
-                found = next(held, None)
+            while run is not None and run[0] < key:
+                yield run[0], None  # entries without a row
+                run = next(runs, None)
             height = 0
-            if found is not None and found[0] == key:
-                height = found[1]
-                found = next(held, None)
+            if run is not None and run[0] == key:
+                height = run[1]
+                run = next(runs, None)
             try:
                 row = layout.unpack_row(value)
             except (ValueError, struct.error):
                 yield key, None
                 continue
-            place = layout.U32.pack(row.schema_number) + key
-            told = transaction.get(place, db=databases[b"sync_range"])
-            if row.height != height or told != layout.U64.pack(row.height):
+            range_key = layout.U32.pack(row.schema_number) + key
+            range_value = transaction.get(range_key, db=databases[b"sync_range"])
+            if row.height != height or range_value != layout.U64.pack(row.height):
                 yield key, row.schema_number
-    while found is not None:
-        yield found[0], None
-        found = next(held, None)
+    while run is not None:
+        yield run[0], None
+        run = next(runs, None)
     with transaction.cursor(db=databases[b"sync_range"]) as ranges:
-        for place in ranges.iternext(values=False):
-            key = place[layout.U32.size :]
+        for range_key in ranges.iternext(values=False):
+            key = range_key[layout.U32.size :]
             if transaction.get(key, db=databases[b"logs"]) is None:
-                yield key, layout.U32.unpack_from(place)[0]
+                yield key, layout.U32.unpack_from(range_key)[0]
 
 
 def _runs(transaction: Any, databases: Mapping[bytes, Any]) -> Iterator[tuple[bytes, int]]:
@@ -90,8 +90,8 @@ def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes
     """Remove all entries of a log; returns their sizes in bytes, by sequence number."""
     sizes: dict[int, int] = {}
     with transaction.cursor(db=databases[b"entries"]) as cursor:
-        found = cursor.set_range(key)
-        while found and cursor.key().startswith(key):
+        has_entry = cursor.set_range(key)
+        while has_entry and cursor.key().startswith(key):
             seq_num = layout.U64.unpack(cursor.key()[LOG_KEY_SIZE:])[0]
             sizes[seq_num] = layout.stored_size(cursor.value())
             try:
@@ -100,7 +100,7 @@ def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes
                 entry = b""
             transaction.delete(layout.short_hash(hash_bytes(entry)), db=databases[b"operations"])
             # Deleting moves the cursor to the next record.
-            found = cursor.delete()
+            has_entry = cursor.delete()
     return sizes
 
 
@@ -113,7 +113,7 @@ def _forget_document(transaction: Any, databases: Mapping[bytes, Any], key: byte
     except ValueError:
         return
     if row.document_id is not None:
-        place = key[:32] + layout.short_hash(row.document_id)
-        if transaction.get(place, db=databases[b"documents"]) == key[32:]:
-            transaction.delete(place, db=databases[b"documents"])
+        document_key = key[:32] + layout.short_hash(row.document_id)
+        if transaction.get(document_key, db=databases[b"documents"]) == key[32:]:
+            transaction.delete(document_key, db=databases[b"documents"])
         transaction.delete(layout.short_hash(row.document_id) + key, db=databases[b"deletes"])

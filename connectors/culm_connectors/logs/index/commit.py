@@ -106,14 +106,16 @@ class UsageWriter:
 
     def _run_at(self, key: bytes, seq_num: int) -> _Run | None:
         """Return the last run of a log that begins at or before a sequence number."""
-        place = key + layout.U64.pack(seq_num)
+        run_key = key + layout.U64.pack(seq_num)
         with self.transaction.cursor(db=self.databases[b"brought"]) as cursor:
-            found = cursor.last() if not cursor.set_range(place) else cursor.key() == place or cursor.prev()
-            if not found or not cursor.key().startswith(key):
+            has_run = (
+                cursor.last() if not cursor.set_range(run_key) else cursor.key() == run_key or cursor.prev()
+            )
+            if not has_run or not cursor.key().startswith(key):
                 return None
             first, value = cursor.key()[LOG_KEY_SIZE:], cursor.value()
         if len(value) <= layout.U64.size:
-            raise IndexDamaged(f"who brought {place.hex()} is none of ours")
+            raise IndexDamaged(f"who brought {run_key.hex()} is none of ours")
         size = layout.U64.size
         return _Run(layout.U64.unpack(first)[0], layout.U64.unpack(value[:size])[0], value[size:])
 
@@ -217,8 +219,8 @@ class TransactionState:
         row = self.documents.row(key)
         height = row.height if row else 0
         if entry.seq_num <= height:
-            held = self._held(key, entry.seq_num)
-            if layout.unpack_entry(held)[0] == checked.entry_bytes:
+            stored_entry = self._held(key, entry.seq_num)
+            if layout.unpack_entry(stored_entry)[0] == checked.entry_bytes:
                 return
             if not truth:
                 self.conflicts.append(checked)

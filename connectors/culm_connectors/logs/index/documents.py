@@ -50,11 +50,11 @@ class DocumentWriter:
 
     def __post_init__(self) -> None:
         with self.transaction.cursor(db=self.databases[b"meta"]) as cursor:
-            found = itertools.takewhile(
+            due_keys = itertools.takewhile(
                 lambda key: key.startswith(_DUE),
                 cursor.iternext(values=False) if cursor.set_range(_DUE) else (),
             )
-            self._due = [bytes(key[len(_DUE) :]) for key in found]
+            self._due = [bytes(key[len(_DUE) :]) for key in due_keys]
         for awaited in self._due:
             self.transaction.delete(_DUE + awaited, db=self.databases[b"meta"])
         self._anyone_waits = self.transaction.stat(self.databases[b"waiting"])["entries"] > 0
@@ -97,8 +97,8 @@ class DocumentWriter:
         """Forget what a log cut back to `height` no longer says of its document; returns its new row."""
         if row.first_delete > height:
             if row.document_id is not None:
-                place = layout.short_hash(row.document_id) + key
-                self.transaction.delete(place, db=self.databases[b"deletes"])
+                delete_key = layout.short_hash(row.document_id) + key
+                self.transaction.delete(delete_key, db=self.databases[b"deletes"])
             row = row._replace(first_delete=0)
         if height == 0 and row.document_id is not None:
             self.transaction.delete(
@@ -108,14 +108,14 @@ class DocumentWriter:
 
     def settle_what_is_due(self) -> bool:
         """Settle logs whose operations arrived; returns True if logs are left for the next transaction."""
-        room = MAX_SETTLED
-        while self._due and room:
+        capacity = MAX_SETTLED
+        while self._due and capacity:
             awaited = self._due.pop()
-            for key in self._waiting_for(awaited, room):
-                room -= 1
+            for key in self._waiting_for(awaited, capacity):
+                capacity -= 1
                 self.transaction.delete(awaited + key, db=self.databases[b"waiting"])
                 self._look_again(key)
-            if not room:
+            if not capacity:
                 self._due.append(awaited)
         for awaited in self._due:
             self._put(b"meta", _DUE + awaited, b"")
@@ -123,15 +123,15 @@ class DocumentWriter:
 
     def _waiting_for(self, awaited: bytes, limit: int) -> list[bytes]:
         size = len(awaited)
-        found: list[bytes] = []
+        waiting_logs: list[bytes] = []
         with self.transaction.cursor(db=self.databases[b"waiting"]) as cursor:
             if cursor.set_range(awaited):
-                for place in cursor.iternext(values=False):
-                    if len(found) == limit or place[:size] != awaited:
+                for waiting_key in cursor.iternext(values=False):
+                    if len(waiting_logs) == limit or waiting_key[:size] != awaited:
                         break
-                    if len(place) == size + LOG_KEY_SIZE:
-                        found.append(place[size:])
-        return found
+                    if len(waiting_key) == size + LOG_KEY_SIZE:
+                        waiting_logs.append(waiting_key[size:])
+        return waiting_logs
 
     def _look_again(self, key: bytes) -> None:
         row = self.row(key)
@@ -156,8 +156,8 @@ class DocumentWriter:
     def _settle(self, key: bytes, row: LogRow, document_id: bytes) -> None:
         self.rows[key] = row._replace(document_id=document_id)
         # The first log that an author opened for a document remains the log of that author for it.
-        place = key[:32] + layout.short_hash(document_id)
-        self.transaction.put(place, key[32:], overwrite=False, db=self.databases[b"documents"])
+        document_key = key[:32] + layout.short_hash(document_id)
+        self.transaction.put(document_key, key[32:], overwrite=False, db=self.databases[b"documents"])
         if row.first_delete:
             self._put_delete(key, document_id, row.first_delete)
         if self._anyone_waits:
@@ -175,8 +175,8 @@ class DocumentWriter:
 
     def _log_of(self, operation_id: bytes) -> bytes | None:
         key = layout.operation_key(operation_id)
-        place = None if key is None else self._get(b"operations", key)
-        return None if place is None else place[:LOG_KEY_SIZE]
+        operation_place = None if key is None else self._get(b"operations", key)
+        return None if operation_place is None else operation_place[:LOG_KEY_SIZE]
 
     def _put_delete(self, key: bytes, document_id: bytes, seq_num: int) -> None:
         self._put(b"deletes", layout.short_hash(document_id) + key, layout.U64.pack(seq_num))
@@ -199,8 +199,8 @@ class DocumentReader:
 
     def document_of(self, operation_id: bytes) -> bytes | None:
         """Returns the document of an operation; None if it is not held or its log has no document."""
-        place = self.place_of(operation_id)
-        row = self._rows.get(log_key(*place.log)) if place else None
+        operation_place = self.place_of(operation_id)
+        row = self._rows.get(log_key(*operation_place.log)) if operation_place else None
         return row.document_id if row else None
 
     def place_of(self, operation_id: bytes) -> Place | None:
@@ -221,8 +221,8 @@ class DocumentReader:
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
         """Returns the id of the one log that an author keeps of a document, or None."""
         with self._environment.read() as transaction:
-            place = public_key + layout.short_hash(document_id)
-            value = transaction.get(place, db=self._databases[b"documents"])
+            document_key = public_key + layout.short_hash(document_id)
+            value = transaction.get(document_key, db=self._databases[b"documents"])
         return None if value is None else int(layout.U64.unpack(value)[0])
 
     def next_log_id(self, public_key: bytes) -> int:

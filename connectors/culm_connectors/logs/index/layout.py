@@ -178,8 +178,8 @@ def checked_entry(
     except ValueError as error:
         raise IndexDamaged(f"entry {key.hex()}: {error}") from error
     own_hash = hash_bytes(entry)
-    place = transaction.get(short_hash(own_hash), db=databases[b"operations"])
-    if place is None or place[: len(key)] != key or entry[_PAYLOAD_HASH] != hash_bytes(operation):
+    stored_at = transaction.get(short_hash(own_hash), db=databases[b"operations"])
+    if stored_at is None or stored_at[: len(key)] != key or entry[_PAYLOAD_HASH] != hash_bytes(operation):
         raise IndexDamaged(f"entry {key.hex()} is not what was stored there")
     return own_hash, (entry, operation)
 
@@ -193,8 +193,8 @@ def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, va
         row = unpack_row(value)
     except ValueError as error:
         raise IndexDamaged(f"log {key.hex()}: {error}") from error
-    place = transaction.get(short_hash(row.head_hash), db=databases[b"operations"])
-    if place is None or place[: len(key) + U64.size] != key + U64.pack(row.height):
+    head_place = transaction.get(short_hash(row.head_hash), db=databases[b"operations"])
+    if head_place is None or head_place[: len(key) + U64.size] != key + U64.pack(row.height):
         raise IndexDamaged(f"log {key.hex()}: its newest entry is not at the place that its row names")
     return row
 
@@ -228,21 +228,23 @@ class RowCache:
         Takes some 3 µs each; the rows are not cached. Raises `IndexDamaged`.
         """
         databases = self._environment.databases
-        found: list[tuple[int, bool] | None] = []
+        log_kinds: list[tuple[int, bool] | None] = []
         with self._environment.read() as transaction:
             for key in keys:
                 row = self._rows.get(key)
                 if row is None and (value := transaction.get(key, db=databases[b"logs"])) is not None:
                     row = checked_row(transaction, databases, key, value)
                 if row is None:
-                    found.append(None)
+                    log_kinds.append(None)
                     continue
-                place = None
+                create_place = None
                 if row.document_id is not None:
-                    place = transaction.get(short_hash(row.document_id), db=databases[b"operations"])
+                    create_place = transaction.get(short_hash(row.document_id), db=databases[b"operations"])
                 first = key + U64.pack(1)
-                found.append((row.schema_number, place is not None and place.startswith(first)))
-        return found
+                log_kinds.append(
+                    (row.schema_number, create_place is not None and create_place.startswith(first))
+                )
+        return log_kinds
 
     def adopt(self, rows: Mapping[bytes, LogRow | None]) -> None:
         """Adopt committed rows; None stands for a removed log."""

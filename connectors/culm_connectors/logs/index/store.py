@@ -247,9 +247,9 @@ class LmdbLogStore:
         Reads the whole index.
         """
         with self._environment.read() as transaction:
-            found = list(contradictory_logs(transaction, self._databases))
-        named = {key: self._schema_ids.get(number) for key, number in found if number is not None}
-        return {key: named.get(key) for key, _ in found}
+            contradictory = list(contradictory_logs(transaction, self._databases))
+        named = {key: self._schema_ids.get(number) for key, number in contradictory if number is not None}
+        return {key: named.get(key) for key, _ in contradictory}
 
     def adopt(self, commit: Commit) -> None:
         """Make a commit visible to this object's readers, in the thread that reads."""
@@ -281,39 +281,39 @@ class LmdbLogStore:
         """
         log = log_key(public_key, log_id)
         last = log + layout.U64.pack(last_seq_num)
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         taken = 0
         with (
             self._environment.read() as transaction,
             transaction.cursor(db=self._databases[b"entries"]) as cursor,
         ):
             if not cursor.set_key(log + layout.U64.pack(first_seq_num)):
-                return found
+                return pairs
             for key, value in cursor.iternext():
                 if key > last:
                     break
-                found.append(checked_entry(transaction, self._databases, key, value)[1])
+                pairs.append(checked_entry(transaction, self._databases, key, value)[1])
                 taken += len(value)
                 if taken >= max_bytes:
                     break
-        return found
+        return pairs
 
     def read_ranges(self, ranges: Sequence[Range], max_bytes: int = DEFAULT_CHUNK_BYTES) -> list[list[Pair]]:
         """Read several parts of logs at once, until about `max_bytes` are read; any thread.
 
         Returns one list per range that was read, empty if no entry of it is held. The last may be incomplete.
         """
-        found: list[list[Pair]] = []
+        chunks: list[list[Pair]] = []
         taken = 0
         for part in ranges:
             chunk = self.read_chunk(*part, max_bytes - taken)
-            found.append(chunk)
+            chunks.append(chunk)
             taken += sum(len(entry) + len(operation) for entry, operation in chunk)
             _, _, first_seq_num, last_seq_num = part
             is_whole = len(chunk) > last_seq_num - first_seq_num
             if taken >= max_bytes or (chunk and not is_whole):
                 break
-        return found
+        return chunks
 
     def offsets(self) -> dict[tuple[str, int], int]:
         """Returns the next offset to read of every Kafka partition that this index covers."""

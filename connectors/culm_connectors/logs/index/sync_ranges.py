@@ -63,7 +63,7 @@ class SyncRanges:
     def keep_only(self, schema_ids: Collection[str]) -> None:
         """Drop every other schema from memory; it is read again on its next use."""
         with self._loading:
-            for schema_id in [held for held in self._ready if held not in schema_ids]:
+            for schema_id in [loaded_id for loaded_id in self._ready if loaded_id not in schema_ids]:
                 del self._ready[schema_id]
 
     def raise_heights(self, schema_id: str, packed: bytes) -> None:
@@ -105,31 +105,31 @@ class SyncRanges:
             return
         # In this order: an index that moves from one to the other meanwhile is updated at least once.
         for indexes in (self._filling, self._ready):
-            held = dict(indexes)
+            by_schema = dict(indexes)
             cut = {log_key(*log) for log, _ in commit.truncated}
             for key, row in commit.rows.items():
                 if row is None or key in cut:
-                    for index in held.values():
+                    for index in by_schema.values():
                         index.set_height(key, 0)
-                    self._changed.update(held)
+                    self._changed.update(by_schema)
                 if row is None:
                     continue
                 schema_id = schema_of(row.schema_number)
-                grown = held.get(schema_id)
+                grown = by_schema.get(schema_id)
                 if grown is not None:
                     grown.raise_height(key, row.height)
                     self._changed.add(schema_id)
 
     def merge_work(self) -> list[Callable[[], None]]:
         """Returns the due merges as functions, each to be run once, in any thread."""
-        found = []
+        due_merges = []
         for schema_id in tuple(self._changed):
             self._changed.discard(schema_id)
             index = self._ready.get(schema_id)
             work = index.merge_work() if index is not None and index.merge_is_due else None
             if work is not None:
-                found.append(work)
-        return found
+                due_merges.append(work)
+        return due_merges
 
 
 def read_heights(environment: LmdbFile, database: object, schema_number: int) -> tuple[Rows, U64s]:

@@ -82,8 +82,8 @@ def _upgrade(environment: LmdbFile, former: int, read_facts: ReadFacts) -> None:
 def _rows_from(environment: LmdbFile, position: bytes, transaction: Any) -> bytes | None:
     """Rewrite rows in the new layout, without documents. Returns the next position, None at the end."""
     logs = environment.databases[b"logs"]
-    found = _from(transaction, logs, position)
-    for key, value in found:
+    records = _from(transaction, logs, position)
+    for key, value in records:
         if len(value) == _EARLIER_ROW.size:
             height, schema_number, flags, head, _ = _EARLIER_ROW.unpack(value)
             ended = bool(flags & layout.END_OF_LOG)
@@ -91,7 +91,7 @@ def _rows_from(environment: LmdbFile, position: bytes, transaction: Any) -> byte
         else:
             row = layout.unpack_row(value)._replace(document_id=None, first_delete=0)
         transaction.put(key, layout.pack_row(row), db=logs)
-    return found[-1][0] + b"\x00" if len(found) == _AT_ONCE else None
+    return records[-1][0] + b"\x00" if len(records) == _AT_ONCE else None
 
 
 def _documents_from(
@@ -129,12 +129,12 @@ def _documents_from(
 def _usage_from(environment: LmdbFile, position: bytes, transaction: Any) -> bytes | None:
     """Count the bytes of every author."""
     usage = UsageWriter(transaction, environment.databases)
-    found = _from(transaction, environment.databases[b"entries"], position)
-    for key, value in found:
+    records = _from(transaction, environment.databases[b"entries"], position)
+    for key, value in records:
         seq_num = layout.U64.unpack(key[LOG_KEY_SIZE:])[0]
         usage.added(key[:LOG_KEY_SIZE], seq_num, layout.stored_size(value), None)
     usage.finish()
-    return found[-1][0] + b"\x00" if len(found) == _AT_ONCE else None
+    return records[-1][0] + b"\x00" if len(records) == _AT_ONCE else None
 
 
 def _from(transaction: Any, database: object, position: bytes) -> list[tuple[bytes, bytes]]:

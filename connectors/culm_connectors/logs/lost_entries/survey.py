@@ -58,7 +58,7 @@ class LostPart:
 
 @dataclass(slots=True)
 class _Log:
-    """A log that may continue: its height on `logs`, in the index (`held`), and its place on `entries`."""
+    """A log that may continue: its height on `logs`, in the index (`held`), and its position on `entries`."""
 
     height: int
     held: int
@@ -69,9 +69,9 @@ class _Log:
     above_held: int | None = None
     """Lowest sequence number on `entries` above `held`."""
 
-    def add(self, seq_num: int, place: Partition, offset: int) -> None:
+    def add(self, seq_num: int, partition: Partition, offset: int) -> None:
         if seq_num == self.height + 1:
-            self.next_at = place, offset
+            self.next_at = partition, offset
         elif seq_num > self.height:
             self.above = seq_num if self.above is None else min(self.above, seq_num)
         if seq_num > self.held:
@@ -80,8 +80,8 @@ class _Log:
     def lost(self, key: bytes, read: Mapping[Partition, int]) -> LostPart | None:
         first = self.height + 1
         if self.next_at is not None:
-            place, offset = self.next_at
-            if self.held < first or offset >= read.get(place, 0):
+            partition, offset = self.next_at
+            if self.held < first or offset >= read.get(partition, 0):
                 return None
             # It was read and not written, so the job misses an earlier entry. It is unknown which.
             first = 1
@@ -111,73 +111,77 @@ async def find_lost(
     memory for each log, and some 200 for each log ahead of `logs`; with `others`, also for each log that the
     index does not hold. Raises `OffsetLost`, `ConsumeFailed`, `IndexDamaged`.
     """
-    held = await asyncio.to_thread(_held, index, only)
-    seen, strange = await _heights_on_logs(held, topics, others=others, progress=progress)
-    ahead = np.flatnonzero(held.heights > seen)
-    keys = HeightTable(held.logs[ahead], held.heights[ahead]).log_keys()
-    counts = zip(seen[ahead].tolist(), held.heights[ahead].tolist(), strict=True)
+    index_heights = await asyncio.to_thread(_index_heights, index, only)
+    seen, strange = await _heights_on_logs(index_heights, topics, others=others, progress=progress)
+    ahead = np.flatnonzero(index_heights.heights > seen)
+    keys = HeightTable(index_heights.logs[ahead], index_heights.heights[ahead]).log_keys()
+    counts = zip(seen[ahead].tolist(), index_heights.heights[ahead].tolist(), strict=True)
     logs = {key: _Log(height, top) for key, (height, top) in zip(keys, counts, strict=True)}
     if not logs and not others:
         return []
     async with topics.open("entries") as reader:
         # A position beyond the end is one in an earlier creation of the topic.
-        known = {place: offset for place, offset in read.items() if offset <= reader.ends.get(place, 0)}
+        known = {
+            partition: offset for partition, offset in read.items() if offset <= reader.ends.get(partition, 0)
+        }
         total = reader.remaining()
         async for batch in reader.read_to_end():
             for message in batch.messages:
-                _note(message, logs, held, seen, strange if others else None)
+                _note(message, logs, index_heights, seen, strange if others else None)
             progress("reading entries", total - reader.remaining(), total)
-    found = (log.lost(key, known) for key, log in sorted(logs.items()))
-    return [part for part in found if part is not None]
+    lost_parts = (log.lost(key, known) for key, log in sorted(logs.items()))
+    return [part for part in lost_parts if part is not None]
 
 
-def _held(index: LmdbLogStore, only: Collection[LogKey] | None) -> HeightTable:
+def _index_heights(index: LmdbLogStore, only: Collection[LogKey] | None) -> HeightTable:
     if only is None:
-        return reduce(HeightTable.merged, (table_of(index, one) for one in index.schema_ids()), EMPTY)
+        return reduce(
+            HeightTable.merged, (table_of(index, schema_id) for schema_id in index.schema_ids()), EMPTY
+        )
     return HeightTable.from_heights((*log, index.height(*log)) for log in only)
 
 
 async def _heights_on_logs(
-    held: HeightTable, topics: TopicReaders, *, others: bool, progress: Progress
+    index_heights: HeightTable, topics: TopicReaders, *, others: bool, progress: Progress
 ) -> tuple[NDArray[np.uint64], dict[bytes, int]]:
     """Returns the height on `logs` of each log of the table; with `others`, also of logs not in the table."""
-    seen = np.zeros(len(held), np.uint64)
+    seen = np.zeros(len(index_heights), np.uint64)
     strange: dict[bytes, int] = {}
     async with topics.whole_logs() as reader:
         total = reader.remaining()
         async for batch in reader.read_to_end():
             keys = [message.key() or b"" for message in batch.messages]
-            places = _places(held, keys)
-            for message, key, place in zip(batch.messages, keys, places, strict=True):
-                if place is None and not others:
+            table_rows = _rows_of(index_heights, keys)
+            for message, key, table_row in zip(batch.messages, keys, table_rows, strict=True):
+                if table_row is None and not others:
                     continue
                 try:
                     seq_num = LogRecord.decode(message.value()).seq_num
                 except RecordError:
                     continue
-                if place is not None:
-                    seen[place] = max(int(seen[place]), seq_num)
+                if table_row is not None:
+                    seen[table_row] = max(int(seen[table_row]), seq_num)
                 else:
                     strange[key] = max(strange.get(key, 0), seq_num)
             progress("reading logs", total - reader.remaining(), total)
     return seen, strange
 
 
-def _places(table: HeightTable, keys: list[bytes]) -> Iterator[int | None]:
+def _rows_of(table: HeightTable, keys: list[bytes]) -> Iterator[int | None]:
     """Returns the row of each log in the table, None for a log that is not in it."""
     if not len(table):
         return iter([None] * len(keys))
     column = log_column(key if len(key) == LOG_SIZE else bytes(LOG_SIZE) for key in keys)
-    places = np.minimum(np.searchsorted(table.logs, column), len(table) - 1)
-    same = table.logs[places] == column
-    known = zip(places.tolist(), same.tolist(), map(len, keys), strict=True)
-    return (place if is_same and size == LOG_SIZE else None for place, is_same, size in known)
+    table_rows = np.minimum(np.searchsorted(table.logs, column), len(table) - 1)
+    same = table.logs[table_rows] == column
+    known = zip(table_rows.tolist(), same.tolist(), map(len, keys), strict=True)
+    return (table_row if is_same and size == LOG_SIZE else None for table_row, is_same, size in known)
 
 
 def _note(
     message: Message,
     logs: dict[bytes, _Log],
-    held: HeightTable,
+    index_heights: HeightTable,
     seen: NDArray[np.uint64],
     strange: Mapping[bytes, int] | None,
 ) -> None:
@@ -194,11 +198,11 @@ def _note(
         return
     seq_num = seen_at[2]
     if log is None and strange is not None:
-        (place,) = _places(held, [key])
-        height = strange.get(key, 0) if place is None else int(seen[place])
+        (table_row,) = _rows_of(index_heights, [key])
+        height = strange.get(key, 0) if table_row is None else int(seen[table_row])
         if seq_num <= height:
             return
-        log = logs[key] = _Log(height, 0 if place is None else int(held.heights[place]))
+        log = logs[key] = _Log(height, 0 if table_row is None else int(index_heights.heights[table_row]))
     assert log is not None, "of the index, or added just now"
     topic, partition, offset = source_of(message)
     log.add(seq_num, (topic, partition), offset)

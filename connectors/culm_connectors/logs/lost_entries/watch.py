@@ -1,7 +1,7 @@
-"""Watches for standing logs: for long, the index has held more of them than `logs` has shown.
+"""Watches for stalled logs: for long, the index has held more of them than `logs` has shown.
 
-A job that is behind or down makes all logs stand and loses nothing. So the topics are read only once the job
-has read past all entries of the logs that have stood for long, or once records that it had not read were
+A job that is behind or down stalls all logs and loses nothing. So the topics are read only once the job has
+read past all entries of the logs that have been stalled for long, or once records that it had not read were
 removed. Each look at a log doubles the time until the next look.
 """
 
@@ -38,7 +38,7 @@ _refused = LimitedLog(logger, interval_s=3_600.0)
 
 _LONGEST_TICK_S: Final = 60.0
 _TICKS: Final = 5
-"""Number of ticks within the time after which a log counts as standing."""
+"""Number of ticks within the time after which a log counts as stalled."""
 _MAX_LOGS: Final = 100_000
 _MAX_DOUBLINGS: Final = 8
 _TIMEOUT_S: Final = 10.0
@@ -95,7 +95,7 @@ class LostEntriesWatch:
         self._now_s = now_s
         self._unconfirmed: dict[LogKey, _Unconfirmed] = {}
         self._everything_since_s: float | None = now_s()
-        """Time since when the standing logs are unknown: the start, or when there were too many."""
+        """Time since when the stalled logs are unknown: the start, or when there were too many."""
         self._ends: deque[tuple[float, Mapping[Partition, int]]] = deque()
         """Past end offsets of `entries` with their times; the first are no older than `after_s`."""
         self._last: EntriesState | None = None
@@ -104,7 +104,7 @@ class LostEntriesWatch:
     @property
     def unrepaired(self) -> int:
         """Number of logs that have not grown since their entries were produced again."""
-        return sum(one.attempts > 0 for one in tuple(self._unconfirmed.values()))
+        return sum(unconfirmed.attempts > 0 for unconfirmed in tuple(self._unconfirmed.values()))
 
     # Events of the hub: stored entries, and batches of `logs`.
 
@@ -129,21 +129,21 @@ class LostEntriesWatch:
             else:
                 self._unconfirmed[log] = _Unconfirmed(self._now_s())
 
-    # Standing logs.
+    # Stalled logs.
 
     @property
-    def standing(self) -> int:
-        """Number of logs that have stood for at least `after_s`, whatever the reason."""
+    def stalled(self) -> int:
+        """Number of logs that have been stalled for at least `after_s`, whatever the reason."""
         since_s = self._now_s() - self._settings.after_s
-        return sum(one.since_s <= since_s for one in tuple(self._unconfirmed.values()))
+        return sum(unconfirmed.since_s <= since_s for unconfirmed in tuple(self._unconfirmed.values()))
 
     def _due(self) -> list[LogKey]:
-        """Returns the logs to survey now; each is due ever more rarely while it stands."""
+        """Returns the logs to survey now; each is due ever more rarely while it is stalled."""
         now_s, after_s = self._now_s(), self._settings.after_s
         return [
             log
-            for log, one in self._unconfirmed.items()
-            if now_s - one.since_s >= after_s * 2 ** min(one.looks, _MAX_DOUBLINGS)
+            for log, unconfirmed in self._unconfirmed.items()
+            if now_s - unconfirmed.since_s >= after_s * 2 ** min(unconfirmed.looks, _MAX_DOUBLINGS)
         ]
 
     async def run(self) -> None:
@@ -160,7 +160,7 @@ class LostEntriesWatch:
                 logger.debug("lost entries are looked for later: %s", error)
 
     async def tick(self) -> None:
-        """Survey once, if logs have stood for long and there is a reason to read the topics."""
+        """Survey once, if logs have been stalled for long and there is a reason to read the topics."""
         if not self._unconfirmed and self._everything_since_s is None:
             return
         state = await asyncio.to_thread(self._ask)
@@ -177,14 +177,14 @@ class LostEntriesWatch:
         await self._look(None if everything else due)
 
     def _is_suspicious(self, state: EntriesState) -> bool:
-        """Whether entries of a standing log may be lost, not only late."""
+        """Whether entries of a stalled log may be lost, not only late."""
         _, ends = self._ends[0]
-        if state.read and all(state.read.get(place, 0) >= end for place, end in ends.items()):
+        if state.read and all(state.read.get(partition, 0) >= end for partition, end in ends.items()):
             return True
         known = {} if self._last is None else self._last.starts
         return any(
-            start > max(state.read.get(place, 0), known.get(place, 0))
-            for place, start in state.starts.items()
+            start > max(state.read.get(partition, 0), known.get(partition, 0))
+            for partition, start in state.starts.items()
         )
 
     async def _look(self, only: Collection[LogKey] | None) -> None:
@@ -218,15 +218,15 @@ class LostEntriesWatch:
             is_wanted=lambda part: part.log in self._unconfirmed,
         )
         logger.warning(
-            "%d logs stood because entries had expired before they got to the topic logs: %d entries were "
+            "%d logs stalled because entries had expired before they got to the topic logs: %d entries were "
             "produced again",
             len(parts),
             self.produced - before,
         )
 
     def metrics(self) -> Iterator[Metric]:
-        """Metrics of standing logs and of entries that were produced again."""
-        yield gauge("culm_logs_standing", "logs of which `logs` has lacked entries for long", self.standing)
+        """Metrics of stalled logs and of entries that were produced again."""
+        yield gauge("culm_logs_standing", "logs of which `logs` has lacked entries for long", self.stalled)
         yield gauge(
             "culm_logs_unrepaired",
             "logs in which entries that were produced again are still missing",
@@ -249,13 +249,13 @@ def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> Ent
             raise
         _refused.warning("only entries that have expired are produced again: %s (%s)", error, error.hint)
         read = {}
-    places = [TopicPartition(topic, number) for number in numbers]
+    topic_partitions = [TopicPartition(topic, number) for number in numbers]
 
     def offsets(which: Any) -> dict[Partition, int]:
-        answers = client.list_offsets(dict.fromkeys(places, which), request_timeout=_TIMEOUT_S)
+        answers = client.list_offsets(dict.fromkeys(topic_partitions, which), request_timeout=_TIMEOUT_S)
         return {
-            (place.topic, place.partition): int(answer.result(_TIMEOUT_S).offset)
-            for place, answer in answers.items()
+            (partition.topic, partition.partition): int(answer.result(_TIMEOUT_S).offset)
+            for partition, answer in answers.items()
         }
 
     try:

@@ -72,8 +72,10 @@ def log_ids(keys: Rows) -> U64s:
 
 def authors(keys: Rows) -> list[bytes]:
     """Returns the public key of each log key, always 32 bytes, trailing zeros included."""
-    found: list[bytes] = np.ascontiguousarray(keys[:, :PUBLIC_KEY_SIZE]).view(_AUTHOR).reshape(-1).tolist()
-    return found
+    public_keys: list[bytes] = (
+        np.ascontiguousarray(keys[:, :PUBLIC_KEY_SIZE]).view(_AUTHOR).reshape(-1).tolist()
+    )
+    return public_keys
 
 
 def lift_rows(lift: Lift, salt: bytes, keys: Rows, heights: U64s) -> U64s:
@@ -125,10 +127,10 @@ class Columns:
         """Returns the number of rows before each key, and whether the next row is this log."""
         own = self.order
         places = np.searchsorted(own, keys)
-        held = np.zeros(len(keys), np.bool_)
+        is_present = np.zeros(len(keys), np.bool_)
         inside = places < len(own)
-        held[inside] = own[places[inside]] == keys[inside]
-        return places, held
+        is_present[inside] = own[places[inside]] == keys[inside]
+        return places, is_present
 
     def relifted(self, lift: Lift, salt: bytes) -> Columns:
         """Returns columns of these logs under another lift or salt."""

@@ -89,10 +89,10 @@ class RangeIndex:
             keys, heights = keys[heights > 0], heights[heights > 0]
         keys, heights = sorted_rows(keys, heights)
         updates = Updates(keys, heights, np.full(len(keys), exact))
-        held, overlay = self.layers()
+        current_base, overlay = self.layers()
         base = None
-        if len(held):
-            updates = changing(held, overlay, updates)
+        if len(current_base):
+            updates = changing(current_base, overlay, updates)
         elif heights.all():
             base = Columns.of(self.lift, b"", keys, heights)
         with self._lock:

@@ -97,10 +97,10 @@ class Applied:
 
 def apply(lift: Lift, base: Columns, overlay: Overlay, updates: Updates) -> Applied:
     """Apply updates to an overlay; the lift has no salt."""
-    places, in_base, added_places, in_added, held = _find(base, overlay, updates.keys)
-    heights = np.where(updates.exact, updates.heights, np.maximum(held, updates.heights))
+    places, in_base, added_places, in_added, current_heights = _find(base, overlay, updates.keys)
+    heights = np.where(updates.exact, updates.heights, np.maximum(current_heights, updates.heights))
 
-    differs = heights != held
+    differs = heights != current_heights
     goes = heights == 0
     changed = differs & in_base & ~goes
     new = differs & ~in_base & ~goes
@@ -120,8 +120,8 @@ def apply(lift: Lift, base: Columns, overlay: Overlay, updates: Updates) -> Appl
 
 def changing(base: Columns, overlay: Overlay, updates: Updates) -> Updates:
     """Returns the updates that change a height."""
-    held = _find(base, overlay, updates.keys).heights
-    return updates.only(np.where(updates.exact, updates.heights != held, updates.heights > held))
+    current = _find(base, overlay, updates.keys).heights
+    return updates.only(np.where(updates.exact, updates.heights != current, updates.heights > current))
 
 
 class _Found(NamedTuple):
@@ -174,11 +174,11 @@ def _added(
 ) -> tuple[Columns, Ranks]:
     if not len(keys) and stays.all():
         return overlay.added, overlay.before
-    held = overlay.added
-    all_keys = np.concatenate((held.keys[stays], keys))
+    already_added = overlay.added
+    all_keys = np.concatenate((already_added.keys[stays], keys))
     in_order = np.argsort(order(all_keys), kind="stable")
-    all_heights = np.concatenate((held.heights[stays], heights))[in_order]
-    lanes = np.concatenate((held.lanes(lift)[stays], lift_rows(lift, b"", keys, heights)))[in_order]
+    all_heights = np.concatenate((already_added.heights[stays], heights))[in_order]
+    lanes = np.concatenate((already_added.lanes(lift)[stays], lift_rows(lift, b"", keys, heights)))[in_order]
     columns = Columns(np.ascontiguousarray(all_keys[in_order]), all_heights, accumulate(lift, lanes))
     return columns, np.concatenate((overlay.before[stays], before))[in_order]
 

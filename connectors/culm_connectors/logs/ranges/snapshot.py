@@ -56,8 +56,10 @@ class RangeSnapshot:
         if not bounds:
             return []
         public_keys, ids, seq_nums = zip(*bounds, strict=True)
-        found: list[int] = self.ranks_of(join_keys(b"".join(public_keys), ids), numbers(seq_nums)).tolist()
-        return found
+        item_ranks: list[int] = self.ranks_of(
+            join_keys(b"".join(public_keys), ids), numbers(seq_nums)
+        ).tolist()
+        return item_ranks
 
     def ranks_of(self, keys: Rows, seq_nums: U64s) -> Ranks:
         """Returns the number of items that sort before each bound; the bounds are given as columns."""
@@ -70,8 +72,8 @@ class RangeSnapshot:
             ranks = places + added_places
         if seq_nums.any():
             # An item is before a bound of its own log that has a greater sequence number.
-            held = in_base if in_added is None else in_base | in_added
-            at = np.flatnonzero(held)
+            is_item = in_base if in_added is None else in_base | in_added
+            at = np.flatnonzero(is_item)
             heights = self.rows(ranks[at])[1]
             ranks = ranks.copy()
             ranks[at] += heights < seq_nums[at]
@@ -88,16 +90,16 @@ class RangeSnapshot:
         values[:, : len(prefix)] = prefix
         values[:, len(prefix) :] = lanes.astype(">u8").view(np.uint8)
         # Void, not bytes: numpy's bytes lose their last zeros.
-        found: list[bytes] = values.view(f"V{values.shape[1]}").reshape(-1).tolist()
-        return found
+        encoded: list[bytes] = values.view(f"V{values.shape[1]}").reshape(-1).tolist()
+        return encoded
 
     def lanes(self, starts: Ranks, sizes: Ranks) -> U64s:
         """Returns the combined lanes of each span, (spans, lane_count)."""
-        held = len(self)
+        item_count = len(self)
         ends = starts + sizes
-        wraps = ends > held
-        ends = np.where(wraps, ends - held, ends)
-        sums = self._sums_before(np.concatenate((starts, ends, (held,))))
+        wraps = ends > item_count
+        ends = np.where(wraps, ends - item_count, ends)
+        sums = self._sums_before(np.concatenate((starts, ends, (item_count,))))
         before, until, total = sums[: len(starts)], sums[len(starts) : -1], sums[-1]
         lanes = part(self.lift, until, before)
         if wraps.any():
@@ -140,12 +142,12 @@ class RangeSnapshot:
         first, last = start - added.start, end - added.stop
         rows = _LOG_KEY.iter_unpack(self.base.keys[first:last].tobytes())
         heights = self.base.heights[first:last].tolist()
-        for place in range(bisect_left(places, first), bisect_left(places, last)):
-            heights[places[place] - first] = int(self.overlay.heights[place])
+        for row in range(bisect_left(places, first), bisect_left(places, last)):
+            heights[places[row] - first] = int(self.overlay.heights[row])
         items = [(author, log_id, height) for (author, log_id), height in zip(rows, heights, strict=True)]
-        for place in added:
-            author, log_id = _LOG_KEY.unpack(self.overlay.added.keys[place].tobytes())
-            items.insert(added_ranks[place] - start, (author, log_id, int(self.overlay.added.heights[place])))
+        for row in added:
+            author, log_id = _LOG_KEY.unpack(self.overlay.added.keys[row].tobytes())
+            items.insert(added_ranks[row] - start, (author, log_id, int(self.overlay.added.heights[row])))
         return items
 
     def packed(self, start: int, size: int) -> bytes:

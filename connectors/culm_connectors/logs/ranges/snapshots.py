@@ -97,13 +97,13 @@ class Snapshots:
 
     def _joined(self, indexes: Sequence[RangeIndex]) -> Layers:
         # An index without a base has an empty overlay too, so it holds no logs.
-        found = [(id(index), *index.layers()) for index in indexes]
-        found = [one for one in found if len(one[1])]
-        if not found:
+        indexed_layers = [(id(index), *index.layers()) for index in indexes]
+        indexed_layers = [layers for layers in indexed_layers if len(layers[1])]
+        if not indexed_layers:
             return Columns.empty(self._own), Overlay.empty(self._own)
-        if len(found) == 1:
-            return found[0][1:]
-        key, bases, overlays = zip(*found, strict=True)
+        if len(indexed_layers) == 1:
+            return indexed_layers[0][1:]
+        key, bases, overlays = zip(*indexed_layers, strict=True)
         union = self._unions.get(key, bases, lambda: Union.of(self._own, bases))
         return self._layers.get(key, (union, *overlays), lambda: (union.base, union.overlay(overlays)))
 

@@ -69,24 +69,24 @@ def read_block_heights(kafka: KafkaSettings, schema_ids: Collection[str]) -> dic
     if not schema_ids:
         return {}
     try:
-        found = read_blocks(kafka, schema_ids)
+        readable_blocks = read_blocks(kafka, schema_ids)
     except TopicMissing:
         logger.info("there is no topic `blocks`: all is read from `logs`")
         return {}
-    if found.passed_over.records:
+    if readable_blocks.passed_over.records:
         logger.error(
             "%d malformed records of `blocks`; their blocks are read from `logs`: %s",
-            found.passed_over.records,
-            "; ".join(found.passed_over.first),
+            readable_blocks.passed_over.records,
+            "; ".join(readable_blocks.passed_over.first),
         )
-    heights = by_schema(found)
+    heights = by_schema(readable_blocks)
     if heights:
         logger.info(
             "`blocks` has %d logs of %d schemas in %d blocks (%d records read)",
             sum(len(schema.table) for schema in heights.values()),
             len(heights),
-            len(found),
-            found.records,
+            len(readable_blocks),
+            readable_blocks.records,
         )
     else:
         logger.info("`blocks` has nothing of what is served: all is read from `logs` (is its job running?)")

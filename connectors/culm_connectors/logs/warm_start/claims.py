@@ -30,9 +30,9 @@ Listener = Callable[[Collection[LogKey] | None], None]
 class HeightClaims:
     """Heights claimed beyond the held entries of the index, by schema. Belongs to one event loop."""
 
-    def __init__(self, held: Callable[[bytes, int], int]) -> None:
-        """Take `held`, which returns the height of a log in the index."""
-        self._held = held
+    def __init__(self, held_height: Callable[[bytes, int], int]) -> None:
+        """Take `held_height`, which returns the height of a log in the index."""
+        self._held = held_height
         self._claimed: dict[str, SchemaHeights] = {}
         self._table = EMPTY
         self._next = asyncio.Event()
@@ -132,7 +132,7 @@ class HeightClaims:
         claimed = self.heights(logs)
         # Also without entries: the awaited entry may have arrived by another way.
         self._notify(set(logs))
-        return [one for one, height in zip(stored, claimed, strict=True) if one.entry.seq_num > height]
+        return [entry for entry, height in zip(stored, claimed, strict=True) if entry.entry.seq_num > height]
 
     def _notify(self, logs: Collection[LogKey] | None) -> None:
         self._next.set()
@@ -163,11 +163,11 @@ class ClaimingStore:
     def log_heights(self, schema_ids: Iterable[str]) -> Iterator[LogHeight]:
         """Iterate the height of every log of the schemas, held or claimed, by public key and log id."""
         names = tuple(schema_ids)
-        held = self._index.log_heights(names)
+        index_heights = self._index.log_heights(names)
         claimed = self._claims.of_schemas(names)
         if not claimed:
-            return iter(held)
-        return _highest(heapq.merge(held, *(schema.table for schema in claimed)))
+            return iter(index_heights)
+        return _highest(heapq.merge(index_heights, *(schema.table for schema in claimed)))
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
         """Returns the properties of a log, held or claimed; None if unknown."""

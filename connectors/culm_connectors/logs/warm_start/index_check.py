@@ -66,16 +66,16 @@ async def check_index(
         check_origin(store, origin)
         expected = read_block_heights(kafka, schema_ids(store))
         logs = kafka.topic("logs")
-        read = {place: offset for place, offset in store.offsets().items() if place[0] == logs}
+        read = {partition: offset for partition, offset in store.offsets().items() if partition[0] == logs}
         positions = positions_of(read)
-        found = _verify(store, expected, positions)
-        if found.is_sound:
+        before = _verify(store, expected, positions)
+        if before.is_sound:
             close = close_index
-        if found.is_sound or not mend:
-            return IndexCheck(found, found, len(expected))
+        if before.is_sound or not mend:
+            return IndexCheck(before, before, len(expected))
         index, pool = IndexWriter(store), CheckPool(1, partial(check_many, read_facts=read_facts))
         try:
-            keys = found.damaged.log_keys()
+            keys = before.damaged.log_keys()
             stored = await repair(keys, index, pool, _reader(kafka, logs), progress)
         finally:
             pool.close()
@@ -84,7 +84,7 @@ async def check_index(
         left = _verify(store, expected, positions)
         if left.is_sound:
             close = close_index
-        return IndexCheck(found, left, len(expected), len(keys), stored)
+        return IndexCheck(before, left, len(expected), len(keys), stored)
     finally:
         # Only a sound index is marked as closed; any other is checked when it is opened.
         close(store)
@@ -107,10 +107,10 @@ def _verify(store: LmdbLogStore, expected: Mapping[str, SchemaHeights], position
     for key, schema_id in store.contradictions().items():
         contradictory.setdefault(schema_id or _schema_in_blocks(key, expected), []).append(key)
     strange = {schema_id: _rows(keys) for schema_id, keys in contradictory.items()}
-    held = {schema_id: table_of(store, schema_id) for schema_id in expected}
+    held_heights = {schema_id: table_of(store, schema_id) for schema_id in expected}
     # Contradictory logs are damage also in schemas that are not on `blocks`.
     silent = [SchemaHeights.nothing(schema_id) for schema_id in strange.keys() - expected.keys()]
-    return verify([*expected.values(), *silent], held, positions, strange)
+    return verify([*expected.values(), *silent], held_heights, positions, strange)
 
 
 def _rows(keys: list[bytes]) -> HeightTable:

@@ -76,7 +76,7 @@ async def _entries_of(
                 continue
             pairs.append((record.entry, record.operation))
         checked = await pool.submit(pairs, verify_signature=False) if pairs else []
-        yield [one for one in checked if not isinstance(one, CulmError)]
+        yield [entry for entry in checked if not isinstance(entry, CulmError)]
 
 
 class LogGaps:
@@ -89,7 +89,7 @@ class LogGaps:
     def __init__(
         self,
         hub: LogHub,
-        held: LmdbLogStore,
+        index: LmdbLogStore,
         pool: EntryChecker,
         from_start: Callable[[], TopicReader],
         report: Callable[[SoundEntry, str], None],
@@ -99,7 +99,7 @@ class LogGaps:
         self.read_again = 0
         """Number of logs read again; a log counts each time."""
         self._hub = hub
-        self._held = held
+        self._held = index
         self._pool = pool
         self._from_start = from_start
         self._report = report

@@ -72,37 +72,37 @@ class Verification:
 
 def verify(
     expected: Iterable[SchemaHeights],
-    held: Mapping[str, HeightTable],
+    held_heights: Mapping[str, HeightTable],
     positions: Positions,
     contradictory: Mapping[str, HeightTable] | None = None,
 ) -> Verification:
-    """Compare the blocks of schemas with the heights held of them.
+    """Compare the blocks of schemas with the heights in the index.
 
     `positions` are those up to which the index has read `logs`. `contradictory` logs are damaged in any
     case.
     """
     result = Verification()
     for schema in expected:
-        one = _verify_schema(
+        schema_result = _verify_schema(
             schema,
-            held.get(schema.schema_id, EMPTY),
+            held_heights.get(schema.schema_id, EMPTY),
             positions,
             (contradictory or {}).get(schema.schema_id, EMPTY),
         )
-        result = result.joined(one)
+        result = result.joined(schema_result)
     return result
 
 
 def _verify_schema(
-    expected: SchemaHeights, held: HeightTable, positions: Positions, contradictory: HeightTable
+    expected: SchemaHeights, schema_heights: HeightTable, positions: Positions, contradictory: HeightTable
 ) -> Verification:
-    held_blocks = held.blocks(expected.block_bits)
+    held_blocks = schema_heights.blocks(expected.block_bits)
     other_blocks = contradictory.blocks(expected.block_bits)
     differences: list[BlockDifference] = []
     damaged = contradictory
     for block in expected.blocks:
         first, end = np.searchsorted(held_blocks, [block.block, block.block + 1]).tolist()
-        part = HeightTable(held.logs[first:end], held.heights[first:end])
+        part = HeightTable(schema_heights.logs[first:end], schema_heights.heights[first:end])
         other = int(np.count_nonzero(other_blocks == block.block))
         if not other and _equals(block, part):
             continue
@@ -110,9 +110,9 @@ def _verify_schema(
             expected.table.logs[block.first : block.first + block.count],
             expected.table.heights[block.first : block.first + block.count],
         )
-        found = part.of(wanted.logs)
-        lower = found < wanted.heights
-        missing = int(np.count_nonzero(found == 0))
+        held_heights = part.of(wanted.logs)
+        lower = held_heights < wanted.heights
+        missing = int(np.count_nonzero(held_heights == 0))
         behind = int(np.count_nonzero(lower)) - missing
         ahead = int(np.count_nonzero(wanted.of(part.logs) < part.heights))
         pending = not covers(positions, block.version)
@@ -141,14 +141,14 @@ def _verify_schema(
     return Verification(1, len(expected.blocks), len(expected.table), tuple(differences), damaged)
 
 
-def _equals(block: BlockSpan, held: HeightTable) -> bool:
+def _equals(block: BlockSpan, block_heights: HeightTable) -> bool:
     """Whether the fingerprints are equal. Different logs are mistaken for equal once in 2^64 cases."""
     wanted = block.fingerprints.get(DEFAULT.name)
-    if wanted is None or len(held) != block.count:
+    if wanted is None or len(block_heights) != block.count:
         return False
     if not block.count:
         return True
-    rows = np.frombuffer(held.logs.tobytes(), np.uint8).reshape(-1, 40)
+    rows = np.frombuffer(block_heights.logs.tobytes(), np.uint8).reshape(-1, 40)
     log_ids = np.ascontiguousarray(rows[:, 32:]).view(">u8").ravel().astype(np.uint64)
-    lanes = combine(DEFAULT, lift_many(DEFAULT, rows[:, :32], log_ids, held.heights))
+    lanes = combine(DEFAULT, lift_many(DEFAULT, rows[:, :32], log_ids, block_heights.heights))
     return DEFAULT.value(lanes) == wanted

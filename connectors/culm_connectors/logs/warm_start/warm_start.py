@@ -49,7 +49,7 @@ class WarmStart:
         self._from_start = from_start
         self._progress = progress
 
-    async def promise(self, schema_ids: Collection[str]) -> frozenset[str]:
+    async def claim_heights(self, schema_ids: Collection[str]) -> frozenset[str]:
         """Read `blocks` and claim its heights of these schemas. Returns the newly claimed schemas."""
         wanted = frozenset(schema_ids) - self.claims.schema_ids
         try:
@@ -100,8 +100,10 @@ class WarmStart:
 
     async def _verify(self, claimed: Sequence[SchemaHeights], reached: Positions) -> Verification:
         def compare() -> Verification:
-            held = {schema.schema_id: table_of(self._index.store, schema.schema_id) for schema in claimed}
-            return verify(claimed, held, reached)
+            held_heights = {
+                schema.schema_id: table_of(self._index.store, schema.schema_id) for schema in claimed
+            }
+            return verify(claimed, held_heights, reached)
 
         return await asyncio.to_thread(compare)
 
@@ -146,9 +148,9 @@ def positions_of(offsets: Mapping[Partition, int]) -> dict[int, int]:
 
 def log_differences(result: Verification) -> None:
     """Log damaged blocks, one line each; only the first `_SHOWN_BLOCKS` if there are more."""
-    damaged = [one for one in result.differences if one.is_damage]
-    for one in damaged[:_SHOWN_BLOCKS]:
-        logger.warning("index: %s", describe(one))
+    damaged = [difference for difference in result.differences if difference.is_damage]
+    for difference in damaged[:_SHOWN_BLOCKS]:
+        logger.warning("index: %s", describe(difference))
     if len(damaged) > _SHOWN_BLOCKS:
         logger.warning("index: %d further blocks differ", len(damaged) - _SHOWN_BLOCKS)
 

@@ -1,9 +1,9 @@
 """Plans for deleted documents: a node is sent the delete and the operations before it.
 
-A node puts the operations of a document into an order of its own. Where an operation that was written beside
-the delete comes behind it there, aquadoggo 0.9.1 fails to materialise the document ("Cannot perform a commit
-on a deleted document"): it goes on showing what it had before the delete, and sends the delete to nobody. So
-a node that has nothing of that yet gets nothing of it: a deleted document is deleted for it.
+A node sorts the operations of a document itself. If an operation that is concurrent with the delete follows
+it in this order, aquadoggo 0.9.1 fails to materialise the document ("Cannot perform a commit on a deleted
+document"): it continues to show the state before the delete, and does not send the delete to any other node.
+So operations that are concurrent with the delete are not sent to a node that does not have them yet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DELETES_LOOKED_AT = 8
 
 
 async def up_to_the_delete(plan: Plan, documents: Documents, read: ReadSteps) -> Plan:
-    """Return the plan cut to a delete and what is before it, or `plan` itself if no delete can be sent."""
+    """Return the plan cut to a delete and the operations before it; `plan` if no delete can be sent."""
     for log, seq_num in plan.deletes:
         ends = await _ends(plan, documents, read, log, seq_num)
         if ends is not None:
@@ -55,9 +55,9 @@ async def _ends(
                 if step.is_delete and (key, at) != (log, seq_num):
                     return None
                 for operation_id in step.previous:
-                    found = predecessor(plan, documents, parts[key], operation_id)
-                    if found is ReferenceState.NEVER:
+                    reference = predecessor(plan, documents, parts[key], operation_id)
+                    if reference is ReferenceState.NEVER:
                         return None
-                    if isinstance(found, Place) and found.seq_num > ends[found.log]:
-                        wanted[found.log] = max(found.seq_num, wanted.get(found.log, 0))
+                    if isinstance(reference, Place) and reference.seq_num > ends[reference.log]:
+                        wanted[reference.log] = max(reference.seq_num, wanted.get(reference.log, 0))
     return ends

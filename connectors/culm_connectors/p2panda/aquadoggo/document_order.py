@@ -1,12 +1,12 @@
-"""Entries in the order in which a p2panda node can take them, and nothing that it cannot take.
+"""Entries in the order in which a p2panda node can take them, without those that it cannot take.
 
 A node refuses an operation whose `previous` it does not know, and ends the session with it, so that
 everything behind is lost until the next session (p2panda, "replication"; aquadoggo 0.9.1). So ranges of logs
-are grouped by document, and each document is sent in the order of its operations (`operation_order`), one
-that somebody has deleted up to the delete (`deletion`). What cannot be put in order yet, because an operation
-before it is not held here, waits: every session that the node begins looks again. What a node refuses for
-another reason would still be in the way of everything behind it, session after session: it goes last from
-then on, and less and less often (`refusals`).
+are grouped by document, and each document is sent in the order of its operations (`operation_order`), a
+deleted one up to the delete (`deletion`). An entry that cannot be put in order yet, because an operation
+before it is not held here, waits: every session that the node begins checks it again. An entry that a node
+refuses for another reason would block all entries behind it in every session: it is sent last from then on,
+and less and less often (`refusals`).
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class DocumentOrder:
     async def _by_document(
         self, ranges: Sequence[EntryRange]
     ) -> tuple[dict[bytes, list[EntryRange]], frozenset[LogKey]]:
-        """Ranges by document, in the order in which the documents' first ranges come.
+        """Return ranges by document, in the order of the documents' first ranges.
 
-        Apart from them, the logs whose document is not known: the operations that they follow are not held.
+        Also returns the logs whose document is unknown: the operations that they follow are not held.
         """
-        found: dict[bytes, list[EntryRange]] = {}
+        parts_by_document: dict[bytes, list[EntryRange]] = {}
         unsettled: set[LogKey] = set()
         for count, part in enumerate(ranges):
             if count % _LOOKS_AT_ONCE == 0:
@@ -81,8 +81,8 @@ class DocumentOrder:
             if info is None or info.document_id is None:
                 unsettled.add((part.public_key, part.log_id))
             else:
-                found.setdefault(info.document_id, []).append(part)
-        return found, frozenset(unsettled)
+                parts_by_document.setdefault(info.document_id, []).append(part)
+        return parts_by_document, frozenset(unsettled)
 
     def _plan(
         self,
@@ -92,11 +92,11 @@ class DocumentOrder:
         revision: int,
         unsettled: frozenset[LogKey],
     ) -> Plan | None:
-        """Return what to send of a document; None if the node holds a delete of it and takes no more."""
-        lacking = {(part.public_key, part.log_id): part for part in parts}
+        """Return the plan for a document; None if the node holds a delete of it and takes no more."""
+        missing = {(part.public_key, part.log_id): part for part in parts}
         deletes: list[tuple[LogKey, int]] = []
         for log, seq_num in self._documents.deletes_of(document_id):
-            if log not in lacking or seq_num < lacking[log].first_seq_num:
+            if log not in missing or seq_num < missing[log].first_seq_num:
                 return None
             if len(deletes) < DELETES_LOOKED_AT:
                 deletes.append((log, seq_num))
@@ -105,14 +105,14 @@ class DocumentOrder:
             log: refusals.end_of(part)
             if self._is_the_log_of(document_id, part, begun)
             else part.first_seq_num - 1
-            for log, part in lacking.items()
+            for log, part in missing.items()
         }
         return Plan(document_id, parts, ends, revision, unsettled, deletes)
 
     def _is_the_log_of(self, document_id: bytes, part: EntryRange, begun: set[bytes]) -> bool:
         """Whether a node takes this log: of the document's schema, and the only one of its author.
 
-        `begun` are the authors of whom the node holds the beginning of one of these ranges.
+        `begun` are the authors of which the node holds the beginning of a log in these ranges.
         """
         created, own = self._documents.place_of(document_id), (part.public_key, part.log_id)
         schemas = {
@@ -127,15 +127,15 @@ class DocumentOrder:
         return self._documents.log_of(part.public_key, document_id) == part.log_id
 
     async def _read(self, ranges: Iterable[EntryRange]) -> dict[LogKey, list[Step]]:
-        """The steps of each log, as far as they are held."""
+        """Return the steps of each log, as far as they are held."""
         steps: dict[LogKey, list[Step]] = {}
         waiting = deque(ranges)
         while waiting:
-            found = await self._reader.read_ranges(
+            parts_read = await self._reader.read_ranges(
                 [(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num) for part in waiting],
                 _READ_BYTES,
             )
-            for pairs in found:
+            for pairs in parts_read:
                 part = waiting.popleft()
                 log = (part.public_key, part.log_id)
                 steps.setdefault(log, []).extend(map(_step, pairs))
@@ -151,7 +151,7 @@ def _step(pair: Pair) -> Step:
 
 
 def _batches(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
-    """Documents to be read together: few round trips for small ones, little memory for large ones."""
+    """Yield documents to be read together: few round trips for small ones, little memory for large ones."""
     batch: list[Plan] = []
     size = 0
     for plan in plans:

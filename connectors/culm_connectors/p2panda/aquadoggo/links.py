@@ -38,16 +38,16 @@ from culm_models.p2panda.wire.messages import LARGEST_READ_BYTES, MODE_LOG_HEIGH
 
 NODE_PROTOCOL = b"/p2p/p2panda/1.0.0"
 """Protocol id of p2panda's messages in libp2p's negotiation."""
-# Before it says what it has, a node looks at every document that it holds: seconds for thousands.
+# Before a node sends its heights, it reads every document that it holds: seconds for thousands.
 _SESSION_TIMEOUT_MS = 600_000
 _ANNOUNCE_INTERVAL_S = 1.0
-# Every few seconds a node brings again what was refused before.
+# Every few seconds a node sends the refused entries again.
 _REJECTS_PER_MINUTE = 6_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class _WithoutDeliveries:
-    """Passes all events to the connector except deliveries, since a node drops what it likes."""
+    """Passes all events to the connector except deliveries, since a node may drop entries."""
 
     observer: Observer
     wants_deliveries: bool = False
@@ -93,7 +93,7 @@ class NodeLinks:
                 modes=(MODE_LOG_HEIGHT,),
                 compat="aquadoggo",
                 session_timeout_ms=_SESSION_TIMEOUT_MS,
-                # A node has no other mode, and says what it has in one message of any size.
+                # A node has no other mode, and sends all its heights in one message of any size.
                 max_message_bytes=LARGEST_READ_BYTES,
                 max_sessions_per_peer=settings.max_sessions_per_peer,
             ),
@@ -113,7 +113,7 @@ class NodeLinks:
         )
 
     async def run(self) -> None:
-        """Drive the links and announce what has changed, until cancelled. Raises what the sink does."""
+        """Drive the links and announce changes, until cancelled. Raises the errors of the sink."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.driver.run(), name="nodes")
             group.create_task(self._announce_for_ever(), name="nodes-announce")
@@ -124,7 +124,7 @@ class NodeLinks:
             self.announce()
 
     def announce(self) -> None:
-        """Tell the nodes what is served now, where that has changed."""
+        """Announce the served schemas to the nodes if they have changed."""
         latest, schemas = self.driver.peer.announcement, tuple(self._schemas())
         if latest is None or latest.schema_ids != schemas:
             self.driver.announce(schemas)

@@ -1,10 +1,10 @@
 """One document's ranges of logs, cut so that every operation comes after those that it refers to.
 
-A node refuses an operation whose `previous` it does not know, and every operation of a document that it
-knows to be deleted. So logs take turns: each goes on up to the operation whose `previous` is not sent yet; a
-delete waits until nothing else can go, and nothing follows it (`deletion` says what goes before it). What an
-operation refers to is looked up by its place, so that only the next entries of each log are in memory,
-however long the document is.
+A node refuses an operation whose `previous` it does not know, and every operation of a document that it knows
+to be deleted. So the logs are interleaved: each is sent up to the operation whose `previous` is not sent yet.
+A delete waits until nothing else can be sent, and nothing follows it (`deletion` selects the operations
+before it). References between operations are looked up by place, so that only the next entries of each log
+are in memory, however long the document is.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Plan:
     ends: Mapping[LogKey, int]
     """The last entry of each of these logs that is worth sending."""
     revision: int
-    """The revision of the index when the plan was made; the node has nothing that came later."""
+    """The revision of the index when the plan was made; the node has no later entries."""
     unsettled: frozenset[LogKey]
     """Logs that the node is missing and whose document was not known when the plan was made."""
     deletes: Sequence[tuple[LogKey, int]] = ()
@@ -110,15 +110,15 @@ def predecessor(
     plan: Plan, documents: Documents, part: EntryRange, operation_id: bytes
 ) -> ReferenceState | Place:
     """Return the place of an operation that `part` refers to, if the plan sends it, else its state."""
-    place = documents.place_of(operation_id)
-    if place is None or place.log in plan.unsettled:
+    operation_place = documents.place_of(operation_id)
+    if operation_place is None or operation_place.log in plan.unsettled:
         return ReferenceState.NEVER
-    end = plan.ends.get(place.log)
+    end = plan.ends.get(operation_place.log)
     if end is not None:
-        return place if place.seq_num <= end else ReferenceState.NEVER
-    if place.revision > plan.revision:
+        return operation_place if operation_place.seq_num <= end else ReferenceState.NEVER
+    if operation_place.revision > plan.revision:
         return ReferenceState.NEVER
-    info, own = (documents.log_info(*log) for log in (place.log, (part.public_key, part.log_id)))
+    info, own = (documents.log_info(*log) for log in (operation_place.log, (part.public_key, part.log_id)))
     is_ours = (
         info is not None
         and own is not None
@@ -129,7 +129,7 @@ def predecessor(
 
 
 class OperationOrder:
-    """The order of one plan; `steps` are those that are read already, the beginnings of its ranges."""
+    """The order of one plan; `steps` are those already read, the beginnings of its ranges."""
 
     def __init__(
         self, plan: Plan, documents: Documents, read: ReadSteps, steps: Mapping[LogKey, Sequence[Step]]
@@ -146,7 +146,7 @@ class OperationOrder:
         """By log, the logs that wait for one of its entries, as a heap by sequence number."""
 
     async def ranges(self) -> AsyncIterator[list[EntryRange]]:
-        """Yield the ranges in the order of sending, up to 256 at a time, without what cannot be sent yet."""
+        """Yield the ranges in the order of sending, up to 256 at a time, without entries that must wait."""
         parts: list[EntryRange] = []
         deletes: deque[LogKey] = deque()
         ready = deque(self._logs)
@@ -192,13 +192,13 @@ class OperationOrder:
         log.steps.extend((await self._read([cut(log.part, log.next, last)])).get(key, ()))
 
     def _behind(self, log: _Log, step: Step) -> Place | ReferenceState | None:
-        """Return what an operation waits for: None if nothing, NEVER if it is not sent in this session."""
+        """Return the operation that a step waits for, or None; NEVER if this session does not send it."""
         for operation_id in step.previous:
-            found = predecessor(self._plan, self._documents, log.part, operation_id)
-            if found is ReferenceState.NEVER:
-                return found
-            if isinstance(found, Place) and found.seq_num >= self._logs[found.log].next:
-                return found
+            reference = predecessor(self._plan, self._documents, log.part, operation_id)
+            if reference is ReferenceState.NEVER:
+                return reference
+            if isinstance(reference, Place) and reference.seq_num >= self._logs[reference.log].next:
+                return reference
         return None
 
     def _freed_by(self, key: LogKey, following: int) -> Iterator[LogKey]:
@@ -208,5 +208,5 @@ class OperationOrder:
 
 
 def cut(part: EntryRange, first: int, last: int) -> EntryRange:
-    """The entries of a range from `first` to `last`."""
+    """Return the part of a range from `first` to `last`."""
     return EntryRange(part.session_id, part.public_key, part.log_id, first, last)

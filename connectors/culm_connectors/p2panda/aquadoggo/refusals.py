@@ -1,9 +1,9 @@
 """Entries that one p2panda node refuses, inferred from what it holds afterwards: a node reports nothing.
 
 A node ends a session with the first entry that it refuses, and drops everything behind. So when the next
-session begins, the first entry in the order of sending that it still lacks is the one, if it took nothing
-that was sent behind it. Such an entry is sent again in ever fewer sessions (the node may have been
-disturbed), last of all, and after some attempts not at all on this connection.
+session begins, the first entry in the order of sending that it is still missing is the refused one, if it
+took nothing that was sent behind it. Such an entry is sent again in ever fewer sessions (the node may have
+been disturbed), last of all, and after some attempts not at all on this connection.
 """
 
 from __future__ import annotations

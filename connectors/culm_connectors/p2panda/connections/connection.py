@@ -1,8 +1,8 @@
 """The four tasks of one connection: they overlap, and end together.
 
 The reader takes bytes with credit, decodes them and hands entries to the checking threads; the applier takes
-the results in order; the writer (`writer`) drains what the protocol wants said; deliveries follow the
-transport's acknowledgements. A task that waits (for checks, for room, for Kafka) stops the one before it,
+the results in order; the writer (`writer`) sends the messages of the protocol; deliveries follow the
+transport's acknowledgements. A task that waits (for checks, for capacity, for Kafka) stops the one before it,
 and at last the remote.
 """
 
@@ -123,7 +123,7 @@ async def _read_stream(link: PeerLink, stream: ReceiveStream, shared: Shared) ->
                 await link.work.put(work)
                 if work.checking is not None and not link.budget.is_trusted:
                     await asyncio.wait([work.checking])
-            # What broke the stream is told once the messages before it are taken.
+            # An error of the stream is reported once the messages before it are taken.
             _check_stream(link, shared)
             stream_in = shared.peer.stream(link.remote)
             data, is_left = b"", stream_in is not None and stream_in.is_left
@@ -255,13 +255,13 @@ async def _until_held(link: PeerLink, results: Sequence[Checked[OperationFacts]]
         await claims.arrival()
 
 
-async def _apply_other(link: PeerLink, said: Message, shared: Shared) -> None:
-    message = shared.permit(link.remote, said)
-    if message is not said:
+async def _apply_other(link: PeerLink, received: Message, shared: Shared) -> None:
+    message = shared.permit(link.remote, received)
+    if message is not received:
         shared.metrics.ignored[AccessError.code] += 1
     if message is None:
-        if isinstance(said, SyncRequest):
-            shared.peer.pass_over(link.remote, said)
+        if isinstance(received, SyncRequest):
+            shared.peer.ignore_request(link.remote, received)
         return
     is_request = isinstance(message, SyncRequest)
     if is_request:

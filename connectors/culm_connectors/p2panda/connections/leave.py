@@ -36,7 +36,7 @@ async def _finish(peer: Peer, link: PeerLink) -> None:
         await link.quiet.wait()
         await asyncio.sleep(0)
     if link.outgoing is not None:
-        # A connection that has ended says so by its reason.
+        # A connection that has ended has a close reason.
         with contextlib.suppress(TransportError):
             await link.outgoing.wait_acknowledged(link.outgoing.written)
             link.outgoing.finish()

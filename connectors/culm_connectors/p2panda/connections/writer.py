@@ -1,7 +1,8 @@
 """The writer of one connection: it sends messages in order, and reads ranges of logs from the store.
 
-A range that is not in the store yet, but on its way there, is held back, and with it what its session says
-behind it; everything else passes. So a connector can be asked for entries while it still fills its index.
+A range that is not in the store yet, but on its way there, is held back, and with it everything that its
+session sends after it; everything else passes. So a connector can be asked for entries while it still fills
+its index.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from culm_models.p2panda.sessions.outbox import Queued, QueuedMessage
 from culm_models.p2panda.wire.codec import encode_entry_message
 
 _RANGES_AT_ONCE = 256
-# What a session may say behind a range that is held back; beyond it everything waits in the outbox, which
-# has bounds of its own.
+# Limits of the data that waits behind ranges that are held back; beyond them everything waits in the outbox,
+# which has its own limits.
 _MAX_BEHIND = 4_096
 _MAX_BEHIND_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class HeldBack:
-    """Data that one session holds back: ranges by log, in any order, and what is to follow all of them."""
+    """Data that one session holds back: ranges by log, in any order, and the data that follows them."""
 
     ranges: dict[LogKey, EntryRange] = field(default_factory=dict)
     behind: deque[Queued] = field(default_factory=deque)
@@ -36,7 +37,7 @@ class HeldBack:
 
 @dataclass(slots=True)
 class Deliveries:
-    """Heights by stream offset: what the remote has once its transport acknowledges that many bytes.
+    """Heights by stream offset: the remote has them once its transport acknowledges that many bytes.
 
     One set waits for acknowledgement, the next one gathers meanwhile: bounded by the logs that are touched.
     """
@@ -59,7 +60,7 @@ class Deliveries:
 
 
 class StreamWriter:
-    """Writes one stream; `run` is its whole life."""
+    """Writes one stream from its start to its end (`run`)."""
 
     def __init__(self, link: PeerLink, stream: SendStream, shared: Shared) -> None:
         self.deliveries = Deliveries()
@@ -76,7 +77,7 @@ class StreamWriter:
         self._all_ready = False
 
     async def run(self) -> None:
-        """Write forever what waits for the remote. Raises `TransportError`."""
+        """Write data that waits for the remote, until cancelled. Raises `TransportError`."""
         link, shared = self._link, self._shared
         shared.claims.listeners.add(self._arrived)
         try:
@@ -86,7 +87,7 @@ class StreamWriter:
                 await link.wake.wait()
                 link.wake.clear()
                 link.quiet.clear()
-                await self._write_what_came()
+                await self._write_arrived()
                 while link.is_current and self._has_capacity:
                     outgoing = shared.peer.outgoing(link.remote)
                     if not outgoing:
@@ -107,13 +108,13 @@ class StreamWriter:
                             ranges.append(following)
                         await self._write_in_order(ranges)
                     else:
-                        await self._say(item)
+                        await self._write_message(item)
                 await self._flush()
         finally:
             shared.claims.listeners.discard(self._arrived)
             self._count_held(-sum(len(held_back.ranges) for held_back in self._held.values()))
 
-    # What is held back.
+    # Data that is held back.
 
     @property
     def _has_capacity(self) -> bool:
@@ -149,8 +150,8 @@ class StreamWriter:
         held_back.ranges[log] = part
         self._count_held(1)
 
-    async def _write_what_came(self) -> None:
-        """Try again what was held back, as far as its log has grown."""
+    async def _write_arrived(self) -> None:
+        """Write the data that was held back, as far as its log has grown."""
         while self._ready or self._all_ready:
             ready, every = self._ready, self._all_ready
             self._ready, self._all_ready = set(), False
@@ -172,11 +173,11 @@ class StreamWriter:
             if isinstance(item, EntryRange):
                 await self._write_ranges([item])
             else:
-                await self._say(item)
+                await self._write_message(item)
 
-    # What goes out.
+    # Data that is sent.
 
-    async def _say(self, message: QueuedMessage) -> None:
+    async def _write_message(self, message: QueuedMessage) -> None:
         if message.follows is not None and message.follows in self._held:
             self._hold(message, message.follows)
             return
@@ -190,11 +191,11 @@ class StreamWriter:
             await self._flush()
 
     def _note_entry(self, log: LogKey, seq_num: int) -> None:
-        """A live entry goes out: it counts, and its delivery will be waited for."""
+        """Count a live entry that is sent, and expect its delivery."""
         self._link.entries_out += 1
         self._shared.metrics.entries_out += 1
         if self._shared.observer.wants_deliveries:
-            # Entries that two others have brought go out twice, the second time perhaps not as far.
+            # Entries received from two peers are sent twice, the second time perhaps only up to a lower one.
             self._entries[log] = max(seq_num, self._entries.get(log, 0))
 
     async def _flush(self) -> None:
@@ -209,7 +210,7 @@ class StreamWriter:
         self._entries.clear()
 
     async def _write_in_order(self, ranges: Sequence[EntryRange]) -> None:
-        """Write ranges in their order, or in the one in which the remote can take them."""
+        """Write ranges in their order, or in the order in which the remote can take them."""
         if self._shared.arrange is None:
             await self._write_ranges(ranges)
             return
@@ -220,7 +221,7 @@ class StreamWriter:
     async def _write_ranges(self, ranges: Sequence[EntryRange], *, ahead: bool = False) -> None:
         """Read and write parts of logs, chunk by chunk; a log that was cut back meanwhile ends early.
 
-        `ahead`: they were held back, and go before what has waited behind them.
+        `ahead`: they were held back, and are sent before the data that waited behind them.
         """
         await self._flush()
         link, shared = self._link, self._shared
@@ -233,7 +234,7 @@ class StreamWriter:
             else:
                 waiting.append(part)
         while waiting:
-            # Asked before reading: what comes in between must not be taken for what never comes.
+            # Asked before reading: an entry that arrives meanwhile must not count as one that never arrives.
             expected = set(filter(self._is_expected, waiting)) if shared.claims.anything else ()
             parts_read = await shared.reader.read_ranges(
                 [(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num) for part in waiting],

@@ -130,10 +130,12 @@ class Author:
         return dict(draft.fields) if draft.fields is not None else None
 
     def _read_operation(self, operation_id: bytes) -> Operation | None:
-        place = self.store.place_of(operation_id)
-        if place is None:
+        operation_place = self.store.place_of(operation_id)
+        if operation_place is None:
             return None
-        ((_, operation),) = self.store.entries(*place.log, place.seq_num, place.seq_num)
+        ((_, operation),) = self.store.entries(
+            *operation_place.log, operation_place.seq_num, operation_place.seq_num
+        )
         return decode_operation(operation)
 
     def _check_document(self, previous: Sequence[bytes], document_id: bytes | None, schema: str) -> None:
@@ -141,8 +143,8 @@ class Author:
         for operation_id in previous:
             if self.ingest.document_of(operation_id) not in (None, document_id):
                 raise AuthoringError(f"{operation_id.hex()} is an operation of another document")
-            place = self.store.place_of(operation_id)
-            info = self.store.log_info(*place.log) if place is not None else None
+            operation_place = self.store.place_of(operation_id)
+            info = self.store.log_info(*operation_place.log) if operation_place is not None else None
             if info is not None and info.schema_id != schema:
                 raise AuthoringError(f"the document has the schema {info.schema_id}")
 

@@ -52,7 +52,7 @@ def _split(pair: str, default: FieldType, form: str) -> tuple[str, FieldType, st
         raise AuthoringError(f"{pair[:200]!r} is not a field", hint=f"write {form}")
     if not colon:
         return name, default, text
-    kind = next((one for one in FIELD_TYPES if one == spelled), None)
+    kind = next((field_type for field_type in FIELD_TYPES if field_type == spelled), None)
     if kind is None:
         raise AuthoringError(f"{spelled[:80]!r} is not a type of a field", hint=f"one of {_TYPES}")
     return name, kind, text

@@ -63,7 +63,7 @@ class ReferencePeer:
 
     `schemas` are announced; `*` stands for what it holds and what its remotes announce. None stands for what
     it holds when it is opened, and for `*` if that is nothing. With `live_mode` a session stays open after
-    catching up. `listeners` hear every event of the protocol, `stored_listeners` all entries once they are
+    catching up. `listeners` receive every event of the protocol, `stored_listeners` all entries once they are
     in the store.
     """
 
@@ -136,7 +136,7 @@ class ReferencePeer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, asyncio.CancelledError):
-            # Perhaps a task of ours failed, which is what cancelled the caller: the group tells.
+            # Perhaps a task of ours failed and so cancelled the caller: the group raises its error.
             await self._stack.__aexit__(kind, error, trace)
         else:
             await self._stack.aclose()

@@ -126,8 +126,8 @@ class SyncWatch:
             summary.entries_received += 1
         elif isinstance(event, EntryRejected):
             summary.entries_rejected += 1
-            place = read_place(event.entry) or (None, None, None)
-            _list(summary.refused, EntryReport(event.code, *place))
+            position = read_place(event.entry) or (None, None, None)
+            _list(summary.refused, EntryReport(event.code, *position))
         elif isinstance(event, Withheld):
             summary.logs_withheld += 1
             report = EntryReport(event.code, event.public_key, event.log_id, event.seq_num)

@@ -31,7 +31,7 @@ class Heads:
     async def send(self, member: Membership, channel: ChannelMembers) -> None:
         """Send the head of a channel to one full participant."""
         await self._refresh([channel])
-        self._say(member, channel)
+        self._send_heads(member, channel)
 
     async def run(self, channels: Collection[ChannelMembers]) -> None:
         """Send heads to members of channels that are quiet, until cancelled; `channels` may change."""
@@ -46,7 +46,7 @@ class Heads:
             for start in range(0, len(quiet), _CHANNELS_AT_ONCE):
                 await self._send_to_quiet(quiet[start : start + _CHANNELS_AT_ONCE])
 
-    def _say(self, member: Membership, channel: ChannelMembers) -> None:
+    def _send_heads(self, member: Membership, channel: ChannelMembers) -> None:
         if member.link.say(Head(channel.channel_id, channel.newest.heads())):
             self._metrics.heads_out += 1
 
@@ -67,6 +67,6 @@ class Heads:
             channel.last_sent = heads
             cursor = self._backbone.mark(channel.channel_id)
             for member in tuple(channel.full.values()):
-                self._say(member, channel)
+                self._send_heads(member, channel)
                 if cursor is not None and member.live:
                     member.link.say(Mark(channel.channel_id, cursor, present=True))

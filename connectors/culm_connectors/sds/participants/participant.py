@@ -28,8 +28,8 @@ _SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND, _CLOCK, _REACHED, _WITHDRAW = rang
 class LoggedMessage:
     """One message that was delivered to the application, once. `number` counts from 1.
 
-    `own`: said by this participant. `position`: where it stands in the log (insert, do not append). `gap`:
-    ids that it follows on and that were given up as lost. `time_ms`: when it was told, by the wall clock.
+    `own`: sent by this participant. `position`: where it stands in the log (insert, do not append). `gap`:
+    ids that it follows on and that were given up as lost. `time_ms`: when it was reported, by the wall clock.
     """
 
     number: int
@@ -63,9 +63,9 @@ def read_log(path: Path, after: int = 0) -> Iterator[LoggedMessage]:
 class Participant:
     """One participant of one channel. `now_ms` of every step: the time of its timers, which never goes back.
 
-    In a new folder it begins, with its timers at the wall clock; else it stands where the former process
-    stood, with the settings of now. `set_clock` says when the wall clock has moved against the timers.
-    Raises `StateError`: the folder is somebody else's, or damaged.
+    In a new folder it begins, with its timers at the wall clock; otherwise it continues from the state of the
+    previous process, with the current settings. `set_clock` reports that the wall clock has moved against the
+    timers. Raises `StateError`: the folder belongs to another participant, or is damaged.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Participant:
             raise StateError(
                 f"{self._folder.path} cannot be restored: {error}", hint="move it away to start again"
             ) from error
-        # What the former process was about to tell when it ended is told now.
+        # Messages that the previous process had not reported when it ended are reported now.
         self._folder.commit()
 
     def _load(self, snapshot: ParticipantSnapshot) -> None:

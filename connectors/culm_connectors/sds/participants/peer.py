@@ -5,9 +5,9 @@
         message_id = await peer.send(b"hello")
         await peer.acknowledged(message_id)
 
-It works without a connection too: what is said waits in its state, and goes out when there is one. While
-there is none nothing is re-sent, given up or lost: the timers count the time in which others could have
-heard, and the wall clock, which may be set, is for Lamport timestamps alone.
+It works without a connection too: messages wait in its state, and are sent when there is one. While
+there is none nothing is re-sent, given up or lost: the timers count only the time in which others could
+have received messages. The wall clock, which may be set, is used for Lamport timestamps alone.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class SdsPeer:
     """A full participant of one channel; an asynchronous context manager, for one event loop.
 
     `participant_id`: the key's own id unless given. A new participant reads what the store holds from its
-    beginning. `log_listeners` hear every message of the log once, with its number, after it is recorded;
-    `listeners` hear every event of the machine, ephemeral messages among them. A process that ends between
-    the two has recorded what nobody was told: who must not miss that reads `history` behind the last number
-    that it has dealt with.
+    beginning. `log_listeners` receive every message of the log once, with its number, after it is recorded;
+    `listeners` receive every event of the machine, including ephemeral messages. A process that ends between
+    recording and notifying has recorded messages that no listener received. A program that must not miss them
+    reads `history` after the last number that it has processed.
 
     Raises `StateError`, `OSError` when it is entered.
     """
@@ -137,7 +137,7 @@ class SdsPeer:
             self._time = PassingTime(self._participant.now_ms, self._elapsed_ms)
             self._unacknowledged = {message.message_id for message in self.status().outgoing}
             self._unsaid = set(self._unacknowledged)
-            # Each process says once how the clock stands, and hears whether that is too far behind the log.
+            # Each process reports its clock once, and learns whether that is too far behind the log.
             self._inputs.put_nowait((self._clock_now, None))
             group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(group.create_task(self._work()).cancel)
@@ -169,16 +169,16 @@ class SdsPeer:
     def dial(self, address: Address, expected_peer_id: bytes | None = None) -> asyncio.Task[None]:
         """Keep a connection to an edge, dialling again when it ends; cancel the task to stop.
 
-        The task ends with JoinRefusedError where the edge will not let this participant in.
+        The task ends with `JoinRefusedError` if the edge does not admit this participant.
         """
         return self._dials.start(
             keep_calling(address, self._identity, expected_peer_id, self._transport, self._talk, self._failed)
         )
 
     async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
-        """Say something; returns its message id once it is recorded, sent or waiting for a connection.
+        """Send a message; returns its message id once it is recorded, sent or waiting for a connection.
 
-        Raises `SdsError` where the machine refuses it, `SdsEdgeError` for an ephemeral one without a
+        Raises `SdsError` if the machine refuses it, `SdsEdgeError` for an ephemeral message without a
         connection.
         """
         if ephemeral and self._call is None:
@@ -190,7 +190,7 @@ class SdsPeer:
         return step.output.send[0].message_id
 
     async def acknowledged(self, message_id: str) -> bool:
-        """Wait until a message of this participant was heard; False when it was given up."""
+        """Wait until a message of this participant is acknowledged; returns False if it was given up."""
         await self.wait_for(lambda: message_id not in self._unacknowledged)
         return self._settled.get(message_id, True)
 
@@ -210,7 +210,7 @@ class SdsPeer:
 
     async def leave(self) -> None:
         """Leave the channel, and wait until the edge has received the frame."""
-        if self._call is not None and self._say(Leave(self.channel_id)):
+        if self._call is not None and self._send_frame(Leave(self.channel_id)):
             await self._call.flush()
 
     # The machine's turn.
@@ -273,7 +273,7 @@ class SdsPeer:
 
     def _act(self, step: ParticipantStep) -> None:
         for message in step.output.send:
-            is_sent = self._say(SdsMessage(self.channel_id, message.wire))
+            is_sent = self._send_frame(SdsMessage(self.channel_id, message.wire))
             if message.kind in ("new", "retry"):
                 self._unacknowledged.add(message.message_id)
                 (self._unsaid.discard if is_sent else self._unsaid.add)(message.message_id)
@@ -289,19 +289,19 @@ class SdsPeer:
                 self._unsaid.discard(event.message_id)
                 if len(self._settled) > _MAX_WAITING_INPUTS:
                     del self._settled[next(iter(self._settled))]
-            for hear in self.listeners:
-                hear(event)
+            for notify in self.listeners:
+                notify(event)
 
     def _failed(self, error: Exception) -> None:
         self.problem = error
 
-    def _say(self, frame: Frame) -> bool:
+    def _send_frame(self, frame: Frame) -> bool:
         return self._call is not None and self.joined.is_set() and self._call.say(frame)
 
     def _fetch(self, missing: FetchRequest) -> None:
         for start in range(0, len(missing.entries), MAX_ENTRIES):
             entries = missing.entries[start : start + MAX_ENTRIES]
-            self._say(Fetch(self.channel_id, next(self._requests), entries))
+            self._send_frame(Fetch(self.channel_id, next(self._requests), entries))
 
     # The connection.
 
@@ -369,4 +369,4 @@ class SdsPeer:
             if (wire := self._participant.wire(entry.message_id)) is not None
         ]
         for part in cut(self.channel_id, frame.request, wires):
-            self._say(part)
+            self._send_frame(part)

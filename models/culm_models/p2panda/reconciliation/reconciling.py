@@ -26,13 +26,13 @@ from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage,
 # The machine queries its set once for all messages that it receives together.
 _AT_ONCE: Final = 8_192
 _MESSAGES_AN_ITEM: Final = 1_024
-_MAX_PASSED_OVER: Final = 64
+_MAX_IGNORED: Final = 64
 
 
 class Reconciling:
     """The sessions of mode 1 with one remote, from their opening until `SyncDone` is due."""
 
-    __slots__ = ("_outbox", "_passed_over", "_peer", "_remote", "_stream")
+    __slots__ = ("_ignored", "_outbox", "_peer", "_remote", "_stream")
 
     def __init__(self, peer: PeerState, remote: bytes, outbox: SendQueue, stream: MessageStream) -> None:
         self._peer = peer
@@ -40,32 +40,32 @@ class Reconciling:
         self._outbox = outbox
         self._stream = stream
         # Session ids in order of arrival; beyond the limit the oldest is no longer ignored.
-        self._passed_over: dict[int, None] = {}
+        self._ignored: dict[int, None] = {}
 
-    def pass_over(self, session_id: int) -> None:
+    def ignore(self, session_id: int) -> None:
         """Ignore messages under this id up to the end of a batch."""
-        self._passed_over.pop(session_id, None)
-        self._passed_over[session_id] = None
-        if len(self._passed_over) > _MAX_PASSED_OVER:
-            del self._passed_over[next(iter(self._passed_over))]
+        self._ignored.pop(session_id, None)
+        self._ignored[session_id] = None
+        if len(self._ignored) > _MAX_IGNORED:
+            del self._ignored[next(iter(self._ignored))]
 
-    def is_passed_over(self, message: ReconciliationMessage) -> bool:
+    def is_ignored(self, message: ReconciliationMessage) -> bool:
         """Whether this message is to be ignored silently."""
-        if message.session_id not in self._passed_over:
+        if message.session_id not in self._ignored:
             return False
         if isinstance(message, Terminal | EmptySet):
-            del self._passed_over[message.session_id]
+            del self._ignored[message.session_id]
         return True
 
-    def unwanted(self, message: ReconciliationMessage) -> None:
+    def ignore_batch(self, message: ReconciliationMessage) -> None:
         """Ignore the rest of a batch whose id belongs to no session of mode 1."""
         self._stream.reconciliation_bytes.pop(message.session_id, None)
         if not isinstance(message, Terminal | EmptySet):
-            self.pass_over(message.session_id)
+            self.ignore(message.session_id)
 
     def begun(self, session_id: int) -> None:
         """Stop ignoring messages under this id, because a session has begun under it."""
-        self._passed_over.pop(session_id, None)
+        self._ignored.pop(session_id, None)
 
     def ended(self, session_id: int) -> None:
         """Forget the counters of a session that has ended."""
@@ -73,7 +73,7 @@ class Reconciling:
 
     def open(self, session: Session, offer: Offer | None) -> None:
         """Send our opening, right after the request."""
-        self._say(session, self._look(session, self._choose(offer), offer).start())
+        self._send(session, self._look(session, self._choose(offer), offer).start())
         session.answered_at = self._outbox.queued_count
 
     def take(self, session: Session, message: ReconciliationMessage, offer: Offer | None) -> bool:
@@ -96,7 +96,7 @@ class Reconciling:
             choice = first_named(messages, self._peer.settings) or self._choose(offer)
             work = self._look(session, choice, offer)
         answer = work.receive(messages)
-        self._say(session, answer.messages)
+        self._send(session, answer.messages)
         if self._outbox.waiting_bytes > self._peer.settings.max_unread_bytes:
             raise UnreadError(f"{self._outbox.waiting_bytes} bytes wait for the remote")
         if ends:
@@ -117,7 +117,7 @@ class Reconciling:
         self._outbox.extend(answer.entries)
         session.rest = answer.rest
         if session.rest is None:
-            self._say(session, work.last_words())
+            self._send(session, work.last_words())
         if answer.heights:
             self._peer.events.add(events.Heights(self._remote, tuple(answer.heights)))
         self._peer.events.add(
@@ -139,7 +139,7 @@ class Reconciling:
     def end_rest(self, session: Session) -> None:
         """Send the last messages; all entries that were never mentioned are queued."""
         if session.reconciliation is not None:
-            self._say(session, session.reconciliation.last_words())
+            self._send(session, session.reconciliation.last_words())
             session.reconciliation = None
 
     def _choose(self, offer: Offer | None) -> LiftChoice:
@@ -153,7 +153,7 @@ class Reconciling:
         session.reconcile(work)
         return work
 
-    def _say(self, session: Session, messages: Sequence[ReconciliationMessage]) -> None:
+    def _send(self, session: Session, messages: Sequence[ReconciliationMessage]) -> None:
         assert session.reconciliation is not None, "only a reconciling session sends messages"
         for first in range(0, len(messages), _MESSAGES_AN_ITEM):
             data = encode_many(messages[first : first + _MESSAGES_AN_ITEM], session.reconciliation.form)

@@ -182,7 +182,7 @@ class SetReconciliation:
     def start(self) -> list[ReconciliationMessage]:
         """Return the opening of the side that requested the session."""
         self.asks_for_everything = not len(self._held)
-        return self._say(self._machine.start())
+        return self._count_sent(self._machine.start())
 
     def receive(self, messages: Sequence[ReconciliationMessage]) -> Answer:
         """Process a batch of the remote, or any part of it.
@@ -208,7 +208,7 @@ class SetReconciliation:
             self.rounds += 1
             self._ended = self.asks_for_everything
         if not self._ended:
-            self._say(answer.messages)
+            self._count_sent(answer.messages)
         else:
             answer.messages = []
         answer.entries = in_order(self._store, lacking)
@@ -230,7 +230,7 @@ class SetReconciliation:
 
     def last_words(self) -> list[ReconciliationMessage]:
         """Return the end message for a remote that asked for everything; empty for other remotes."""
-        return self._say([Terminal(self._session_id)]) if self._everything_asked_for else []
+        return self._count_sent([Terminal(self._session_id)]) if self._everything_asked_for else []
 
     def end(self) -> None:
         """End the reconciliation: the remote, which was asked for everything, sends no more messages."""
@@ -244,9 +244,9 @@ class SetReconciliation:
         self._everything_asked_for = len(self._held) > 0
         if self._everything_asked_for:
             return Answer()
-        return Answer(self._say([EmptySet(self._session_id, False)]))
+        return Answer(self._count_sent([EmptySet(self._session_id, False)]))
 
-    def _say(self, messages: list[ReconciliationMessage]) -> list[ReconciliationMessage]:
+    def _count_sent(self, messages: list[ReconciliationMessage]) -> list[ReconciliationMessage]:
         self.messages_out += len(messages)
         self.rounds += sum(1 for message in messages if isinstance(message, LowerBound | EmptySet))
         return messages

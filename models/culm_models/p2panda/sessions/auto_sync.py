@@ -66,7 +66,7 @@ class AutoSync:
 
     def _is_in(self, mode: int) -> bool:
         settings = self._settings
-        return settings.speaks(mode) and settings.compat == "spec" and not self._is_out(mode)
+        return settings.supports(mode) and settings.compat == "spec" and not self._is_out(mode)
 
     def _is_out(self, mode: int) -> bool:
         return mode in self._given_up or mode in self._silent

@@ -96,7 +96,7 @@ class SessionLifecycle:
         """End a session that cannot continue, and inform the remote."""
         self.send(SyncDone(session.session_id, False))
         if session.mid_batch:
-            self._reconciling.pass_over(session.session_id)
+            self._reconciling.ignore(session.session_id)
         self.fail(session, error, now)
 
     def fail(self, session: Session, error: CulmError, now: int) -> None:

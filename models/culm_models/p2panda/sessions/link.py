@@ -264,16 +264,16 @@ class Link:
 
     def on_reconciliation(self, message: ReconciliationMessage, now: int) -> None:
         """Process a message of set reconciliation."""
-        if self._reconciling.is_passed_over(message):
+        if self._reconciling.is_ignored(message):
             return
         session = self._session_of(message.session_id, now)
         if session is None:
-            self._reconciling.unwanted(message)
+            self._reconciling.ignore_batch(message)
             return
         if session.mode != MODE_SET_RECONCILIATION:
             error = errors.UnexpectedMessageError("log height mode does not have this message")
             self._peer.events.ignored(self.remote, error, message.session_id)
-            self._reconciling.unwanted(message)
+            self._reconciling.ignore_batch(message)
             return
         if session.reconciled:
             # The echo of our last batch; the remote may need it to be done itself.

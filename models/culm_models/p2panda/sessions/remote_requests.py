@@ -100,7 +100,7 @@ class RemoteRequests:
     def ignore(self, request: SyncRequest) -> None:
         """Ignore a request, and the opening that came with it."""
         if request.mode == MODE_SET_RECONCILIATION:
-            self._reconciling.pass_over(request.session_id)
+            self._reconciling.ignore(request.session_id)
 
     def refuse_late(self, now: int) -> None:
         """Refuse the requests that have waited too long for our announcement."""

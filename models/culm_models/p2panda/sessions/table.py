@@ -95,7 +95,7 @@ class SessionTable:
 
     def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
         """Raise the error of a session that is not possible, whichever side requests it."""
-        if not self._settings.speaks(mode):
+        if not self._settings.supports(mode):
             raise UnsupportedModeError(f"mode {mode} is not supported")
         if not schema_ids:
             raise EmptySetError("a session is about at least one schema")
