@@ -54,7 +54,7 @@ def read_usage(transaction: Any, databases: Mapping[bytes, Any], name: bytes) ->
     if value is None:
         return 0
     if len(value) != layout.U64.size:
-        raise IndexDamaged(f"usage {name.hex()} is none of ours")
+        raise IndexDamaged(f"malformed usage of {name.hex()}")
     return int(layout.U64.unpack(value)[0])
 
 
@@ -115,7 +115,7 @@ class UsageWriter:
                 return None
             first, value = cursor.key()[LOG_KEY_SIZE:], cursor.value()
         if len(value) <= layout.U64.size:
-            raise IndexDamaged(f"who brought {run_key.hex()} is none of ours")
+            raise IndexDamaged(f"malformed run of entries {run_key.hex()}")
         size = layout.U64.size
         return _Run(layout.U64.unpack(first)[0], layout.U64.unpack(value[:size])[0], value[size:])
 
