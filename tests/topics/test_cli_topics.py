@@ -239,5 +239,5 @@ def test_an_export_that_fails_leaves_no_file(
     assert "topics.missing" in capsys.readouterr().err
     admin.create(settings)
     assert culm(settings, "logs", "export", "--output", str(tmp_path / "out.csv")) == 1
-    assert "ending" in capsys.readouterr().err
+    assert "extension" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

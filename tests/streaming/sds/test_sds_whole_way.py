@@ -169,7 +169,7 @@ async def test_full_and_hosted_participants_hold_the_same_log_and_know_that_they
         # Whoever comes later, as either, gets the same.
         async with (
             full(tmp_path, "late", east.address) as late,
-            hosted("thin", west.address, place=FROM_THE_BEGINNING) as (_, thin_heard),
+            hosted("thin", west.address, position=FROM_THE_BEGINNING) as (_, thin_heard),
         ):
             await until(job, lambda: list(late.status().log) == log, lambda: late.status())
             await until(
