@@ -12,14 +12,7 @@ from culm_infra.errors import SettingsError
 from culm_infra.settings import load, named_values, parse_kafka_options, redacted, resolve_kafka
 from culm_topics.catalogue.topics import spec
 
-
-@pytest.fixture(autouse=True)
-def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    empty = tmp_path / "culm.toml"
-    empty.write_text("")
-    monkeypatch.setenv("CULM_CONFIG", str(empty))
-    for name in ("CULM_BOOTSTRAP", "CULM_JOB__SHARDS", "CULM_KAFKA"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 
 
 def test_a_flag_wins_over_the_environment_which_wins_over_the_file(

@@ -40,14 +40,7 @@ PACKAGES: Final = ("models", "topics", "connectors", "streaming", "infra")
 NODE: Final = "/ip4/10.0.0.9/udp/2022/quic-v1"
 
 
-@pytest.fixture(autouse=True)
-def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    empty = tmp_path / "culm.toml"
-    empty.write_text("")
-    monkeypatch.setenv("CULM_CONFIG", str(empty))
-    for name in ("CULM_BOOTSTRAP", "CULM_JOB__SHARDS", "CULM_KAFKA"):
-        monkeypatch.delenv(name, raising=False)
-
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 
 CONNECTOR: Final[dict[str, tuple[object, object]]] = {
     "directory": ("/srv/edge", Path("/srv/edge")),

@@ -30,8 +30,9 @@ from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import BambooSettings, Direction
 from culm_models.bymux import CONTROL
 from culm_models.keys import KeyPair
+from tests.support.bamboo.waiting import until_stored
 from tests.support.connectors.channels import Certificates
-from tests.support.process.waiting import ended, while_working
+from tests.support.process.waiting import ended
 
 AUTHOR = KeyPair.generate(b"author of a log of a folder")
 LOG = (AUTHOR.public_key, 3)
@@ -52,16 +53,6 @@ def settings(tmp_path: Path) -> BambooPeerSettings:
     return BambooPeerSettings(tls=shown, refresh_s=0.05)
 
 
-async def until(peer: BambooPeer, holds: Callable[[FolderStore], bool]) -> None:
-    """Wait for what a peer tells of until its store is as it should be."""
-    changed = asyncio.Event()
-    peer.listeners.append(lambda _, __: changed.set())
-    async with while_working():
-        while not await peer.read(holds):
-            await changed.wait()
-            changed.clear()
-
-
 async def test_a_log_comes_whole_and_what_is_published_later_follows_live(
     tmp_path: Path, url: Url, settings: BambooPeerSettings
 ) -> None:
@@ -74,9 +65,9 @@ async def test_a_log_comes_whole_and_what_is_published_later_follows_live(
             await source.publish(AUTHOR, LOG[1], b"payload %d " % number * number)
         await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
-            await until(other, lambda store: store.payloads(LOG).covers(1, 31))
+            await until_stored(other, lambda store: store.payloads(LOG).covers(1, 31))
             await source.publish(AUTHOR, LOG[1], b"live", end_of_log=True)
-            await until(other, lambda store: store.has_payload(LOG, 31))
+            await until_stored(other, lambda store: store.has_payload(LOG, 31))
             assert await other.read(lambda store: store.end_of_log(LOG)) == 31
             assert await other.read(lambda store: store.read_payload(LOG, 31, 0, 10)) == b"live"
 
@@ -93,7 +84,7 @@ async def test_one_entry_comes_with_exactly_the_pool_that_proves_it(
             await source.publish(AUTHOR, LOG[1], b"%d" % number)
         await other.follow(FollowedLog(LOG, 23, 23))
         async with other.connect(bound) as remote:
-            await until(other, lambda store: store.highest_entry(LOG) == 40)
+            await until_stored(other, lambda store: store.highest_entry(LOG) == 40)
             assert remote.session.error is None
         pool = {*lower_pool(23), *upper_pool(23)}
         assert await other.read(lambda store: set(store.held_between(LOG, 1, 60))) == pool
@@ -115,7 +106,7 @@ async def test_proposals_wait_for_credit_and_go_on_when_requests_are_freed(
             await source.publish(AUTHOR, log_id, b"first")
             await other.follow(FollowedLog((AUTHOR.public_key, log_id), 1, 1))
         async with other.connect(bound):
-            await until(other, lambda store: all(store.has_payload(log, 1) for log in logs))
+            await until_stored(other, lambda store: all(store.has_payload(log, 1) for log in logs))
 
 
 async def test_data_goes_on_whenever_a_small_window_is_given_back(
@@ -135,7 +126,7 @@ async def test_data_goes_on_whenever_a_small_window_is_given_back(
         await source.publish(AUTHOR, LOG[1], payload)
         await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
-            await until(other, lambda store: store.has_payload(LOG, 1))
+            await until_stored(other, lambda store: store.has_payload(LOG, 1))
         assert await other.read(lambda store: store.read_payload(LOG, 1, 0, 10**6)) == payload
 
 
@@ -150,7 +141,7 @@ async def test_either_end_brings_what_the_other_lacks(
         await other.publish(AUTHOR, LOG[1], b"pushed")
         await other.follow(FollowedLog(LOG, direction=Direction.BOTH))
         async with other.connect(bound):
-            await until(source, lambda store: store.has_payload(LOG, 1))
+            await until_stored(source, lambda store: store.has_payload(LOG, 1))
 
 
 async def test_what_another_process_publishes_goes_out_too(
@@ -164,12 +155,12 @@ async def test_what_another_process_publishes_goes_out_too(
         await source.publish(AUTHOR, LOG[1], b"here")
         await other.follow(FollowedLog(LOG))
         async with other.connect(bound):
-            await until(other, lambda store: store.has_payload(LOG, 1))
+            await until_stored(other, lambda store: store.has_payload(LOG, 1))
             beside = FolderStore(tmp_path / "one")
             with beside.exclusively():
                 publish(beside, AUTHOR, LOG[1], b"beside")
             beside.close()
-            await until(other, lambda store: store.has_payload(LOG, 2))
+            await until_stored(other, lambda store: store.has_payload(LOG, 2))
 
 
 async def test_a_second_peer_over_one_folder_is_refused(tmp_path: Path) -> None:

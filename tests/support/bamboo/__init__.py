@@ -6,4 +6,5 @@
 - `bare_logs`: logs whose payloads are not operations.
 - `blocks`: records of the topic `blocks`.
 - `blocks_job`: the job `blocks` without Spark.
+- `waiting`: waits for the store of a peer.
 """

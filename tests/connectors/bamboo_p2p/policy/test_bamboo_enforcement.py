@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from culm_models.bamboo_p2p.settings import BambooSettings, Direction, Policy
 from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.messages import Eagerness, Propose
 from culm_models.keys import KeyPair
+from tests.support.bamboo.waiting import until_stored
 from tests.support.freeze import bamboo_folder
 from tests.support.process.waiting import while_working
 
@@ -81,16 +81,6 @@ def test_a_forbidden_log_is_refused_as_an_unknown_one_with_the_same_work(tmp_pat
     store.close()
 
 
-async def until(peer: BambooPeer, holds: Callable[[FolderStore], bool]) -> None:
-    """Wait for what a peer tells of until its store is as it should be."""
-    changed = asyncio.Event()
-    peer.listeners.append(lambda _, __: changed.set())
-    async with while_working():
-        while not await peer.read(holds):
-            await changed.wait()
-            changed.clear()
-
-
 def has_payload(store: FolderStore, seq_num: int) -> bool:
     return store.has_payload(LOG, seq_num)
 
@@ -126,7 +116,7 @@ async def test_a_reader_gets_what_it_may_read_and_brings_nothing(tmp_path: Path)
             for log_id in (1, 2):
                 await other.ask(remote, FollowedLog((AUTHOR.public_key, log_id)))
             await other.ask(remote, FollowedLog(LOG))
-            await until(other, lambda store: store.has_payload(LOG, 1))
+            await until_stored(other, lambda store: store.has_payload(LOG, 1))
         assert kinds.count("cancelled") >= 2
         assert await other.read(lambda store: not store.entries(SECRET))
         assert await peer.read(lambda store: not store.entries((AUTHOR.public_key, 2)))
@@ -145,10 +135,10 @@ async def test_logs_of_the_follow_list_are_asked_for_and_those_of_a_pattern_once
             for _ in range(2):
                 await peer.publish(AUTHOR, log_id, b"payload")
         async with other.connect(bound):
-            await until(other, lambda store: store.has_payload(LOG, 2))
+            await until_stored(other, lambda store: store.has_payload(LOG, 2))
             first = await peer.read(lambda store: store.entry(SECRET, 1))
             await other.work(lambda peer: peer.store.put_entry(SECRET, first))
-            await until(other, lambda store: store.has_payload(SECRET, 2))
+            await until_stored(other, lambda store: store.has_payload(SECRET, 2))
         assert await other.read(lambda store: not store.entries((AUTHOR.public_key, 2)))
 
 
@@ -161,7 +151,7 @@ async def test_what_is_paused_comes_after_it_was_resumed(tmp_path: Path) -> None
         await peer.publish(AUTHOR, 0, b"first")
         await other.follow(FollowedLog(LOG))
         async with other.connect(bound) as remote:
-            await until(other, lambda store: store.has_payload(LOG, 1))
+            await until_stored(other, lambda store: store.has_payload(LOG, 1))
             for name in (log_name(LOG), ANYBODY):
                 await other.pause(name)
                 await freed(other, remote)
@@ -170,7 +160,7 @@ async def test_what_is_paused_comes_after_it_was_resumed(tmp_path: Path) -> None
                 seq_num = published.entry.seq_num
                 assert not await other.read(lambda store: store.highest_entry(LOG) >= seq_num)  # noqa: B023
                 await other.pause(name, is_paused=False)
-                await until(other, partial(has_payload, seq_num=seq_num))
+                await until_stored(other, partial(has_payload, seq_num=seq_num))
 
 
 async def test_a_paused_log_is_not_served_and_stays_paused_over_a_restart(tmp_path: Path) -> None:
@@ -202,7 +192,7 @@ async def test_of_a_full_author_nothing_more_is_taken(tmp_path: Path) -> None:
         async with other.connect(bound) as remote:
             for number in range(1, 4):
                 await peer.publish(AUTHOR, 0, bytes(100))
-                await until(other, partial(has_payload, seq_num=number))
+                await until_stored(other, partial(has_payload, seq_num=number))
             await freed(other, remote)
             await peer.publish(AUTHOR, 0, bytes(100))
         assert await other.read(lambda store: store.highest_entry(LOG)) == 3
@@ -225,13 +215,13 @@ async def test_a_peer_that_has_brought_enough_brings_no_more_and_may_still_read(
         )
         async with other.connect(bound) as remote:
             await other.ask(remote, FollowedLog(LOG, direction=Direction.PUSH))
-            await until(peer, partial(has_payload, seq_num=2))
+            await until_stored(peer, partial(has_payload, seq_num=2))
             await other.publish(AUTHOR, 0, bytes(100))
-            await until(peer, partial(has_payload, seq_num=3))
+            await until_stored(peer, partial(has_payload, seq_num=3))
             await other.ask(remote, FollowedLog(SECRET, direction=Direction.PUSH))
             assert await codes.get() == "RESOURCES"
             await other.ask(remote, FollowedLog((AUTHOR.public_key, 2)))
-            await until(other, lambda store: store.has_payload((AUTHOR.public_key, 2), 1))
+            await until_stored(other, lambda store: store.has_payload((AUTHOR.public_key, 2), 1))
         assert await peer.read(lambda store: not store.entries(SECRET))
 
 
@@ -255,7 +245,7 @@ async def test_what_retention_dropped_is_passed_over_on_the_wire_and_not_asked_f
                 lambda _, event: skipped.append(event.seq_num) if event.kind == "skipped" else None
             )
             await other.ask(remote, FollowedLog(LOG))
-            await until(other, lambda store: store.payloads(LOG).covers(4, 6))
+            await until_stored(other, lambda store: store.payloads(LOG).covers(4, 6))
         assert skipped == [1, 2, 3]
         assert await other.read(lambda store: store.entries(LOG).covers(1, 6))
         again = await peer.read(lambda store: proposals(FollowedLog(LOG), store))
@@ -307,7 +297,7 @@ async def test_another_source_takes_over_where_one_stands_still(tmp_path: Path) 
         await blocked.wait()
         await other.follow(FollowedLog(LOG))
         async with other.connect(first), other.connect(second):
-            await until(other, lambda store: store.payloads(LOG).covers(1, 21))
+            await until_stored(other, lambda store: store.payloads(LOG).covers(1, 21))
             release.set()
             await standing
 
@@ -325,4 +315,4 @@ async def test_proposals_beyond_the_credit_are_made_when_credit_comes(tmp_path: 
         for log in logs:
             await other.follow(FollowedLog(log))
         async with other.connect(bound):
-            await until(other, lambda store: all(store.has_payload(log, 1) for log in logs))
+            await until_stored(other, lambda store: all(store.has_payload(log, 1) for log in logs))
