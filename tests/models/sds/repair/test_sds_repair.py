@@ -330,7 +330,7 @@ class ARepairBook(RuleBasedStateMachine):
         self.wanted = {message_id for message_id in self.wanted if message_id in self.book}
 
     @precondition(lambda self: self.wanted or self.to_answer)
-    @rule(most=st.integers(1, 3))
+    @rule(limit=st.integers(1, 3))
     def tick_when_due(self, limit: int) -> None:
         due_ms = self.book.next_due_ms()
         assert due_ms is not None
