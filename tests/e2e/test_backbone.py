@@ -8,6 +8,7 @@ import pytest
 
 from culm_infra.demo.p2panda.audit import FORK_CODE, read_rejected
 from culm_infra.demo.p2panda.plan import Fork
+from culm_infra.errors import NotReached
 from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import RejectedRecord, log_key
 from tests.support.deployment.members import (
@@ -86,7 +87,7 @@ async def forked_at_two_edges(world: World, folder: Path, *, last: bool) -> bool
                 await world.until(
                     lambda: brought() == 2, "both branches on entries", timeout_s=_BOTH_WITHIN_S
                 )
-            except AssertionError:
+            except NotReached:
                 if last:
                     raise
                 return False
