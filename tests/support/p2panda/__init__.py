@@ -8,5 +8,6 @@
 - `peers`: peers in memory, and what they send to each other.
 - `vectors`: the test vectors of p2panda.
 - `node_store`: the databases of p2panda nodes, compared.
+- `node_edge`: an index whose entries are arranged for a model of a p2panda node.
 - `aquadoggo`: the node aquadoggo as a process.
 """

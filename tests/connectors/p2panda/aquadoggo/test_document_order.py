@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -15,93 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_connectors.logs.index import LmdbLogStore
-from culm_connectors.logs.index.layout import Pair, Range
-from culm_connectors.p2panda.aquadoggo import operation_order, refusals
-from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
+from culm_connectors.p2panda.aquadoggo import operation_order
 from culm_connectors.p2panda.connections.link import PeerLink
-from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
-from culm_models.p2panda.reconciliation.ranges import EntryRange, in_order, missing
 from tests.support.p2panda.histories import History, NodeModel, random_history
-from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author
-
-NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")
-
-
-class Someone:
-    """Stands for a connection: the arrangement keeps what it knows of one by its identity."""
-
-    name = "node"
-
-
-class Reader:
-    """Reads a store, at most `entries_at_once` entries in one go."""
-
-    def __init__(self, store: LmdbLogStore, entries_at_once: int = 3) -> None:
-        self.store = store
-        self.entries_at_once = entries_at_once
-        self.longest = 0
-        """The longest range that was asked for."""
-        self.entries_read = 0
-
-    async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
-        answer: list[list[Pair]] = []
-        capacity = self.entries_at_once
-        self.longest = max(self.longest, *(last - first + 1 for _, _, first, last in ranges))
-        for public_key, log_id, first, last in ranges:
-            pairs = list(self.store.entries(public_key, log_id, first, last))[:capacity]
-            answer.append(pairs)
-            capacity -= len(pairs)
-            self.entries_read += len(pairs)
-            if capacity <= 0:
-                break
-        return answer
-
-
-class Edge:
-    """An index, and the connection of a node to it."""
-
-    def __init__(self, folder: Path, node: NodeModel, entries_at_once: int = 3) -> None:
-        self.store = LmdbLogStore(peek, folder / "index")
-        self.node = node
-        self.reader = Reader(self.store, entries_at_once)
-        self.order = DocumentOrder(self.store, self.reader)
-        self.link = Someone()
-
-    def lacking(self) -> list[EntryRange]:
-        """What a session is to send, by the heights of the node."""
-        heights = {(key, log_id): height for key, log_id, height in self.node.heights()}
-        stored = self.store.log_heights([SCHEMA, OTHER_SCHEMA])
-        return in_order(self.store, missing(0, stored, heights))
-
-    async def arranged(self, ranges: Sequence[EntryRange] | None = None) -> list[EntryRange]:
-        """The order of one session."""
-        lacking = self.lacking() if ranges is None else ranges
-        parts = self.order.arrange(cast(PeerLink, self.link), lacking)
-        return [part async for arranged in parts for part in arranged]
-
-    def entries(self, ranges: Sequence[EntryRange]) -> Iterator[CheckedOperation]:
-        for part in ranges:
-            pairs = self.store.entries(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num)
-            yield from (check_entry(*pair, verify_signature=False) for pair in pairs)
-
-    async def session(self) -> bool:
-        """One session; False where the node ended it before its end."""
-        return self.node.take(self.entries(await self.arranged()))
-
-
-@pytest.fixture
-def edge(tmp_path: Path) -> Iterator[Edge]:
-    opened = Edge(tmp_path, NodeModel())
-    yield opened
-    opened.store.close()
-
-
-def conversation(history: History, log_id: int, turns: int) -> None:
-    """Two authors answer each other in one document."""
-    latest = history.write("ann", log_id)
-    for turn in range(turns):
-        latest = history.write(NAMES[(turn + 1) % 2], log_id, (latest,))
+from tests.support.p2panda.logs import OTHER_SCHEMA, author
+from tests.support.p2panda.node_edge import NAMES, ConnectionStub, Edge, conversation
 
 
 async def test_authors_that_answer_each_other_are_taken_in_one_session(edge: Edge) -> None:
@@ -313,75 +230,6 @@ async def test_operations_of_two_documents_or_of_another_schema_stay(edge: Edge)
     assert set(edge.node.operations) == {first, second, last}
 
 
-async def test_what_a_node_refuses_is_in_the_way_of_nothing_else(tmp_path: Path) -> None:
-    history = History()
-    for log_id in range(10):
-        conversation(history, log_id, 2)
-    misfits = {history.logs[author("ann").public_key, log_id][0].hash for log_id in (0, 4, 5)}
-    misfits.add(history.logs[author("bob").public_key, 7][0].hash)
-    edge = Edge(tmp_path, NodeModel(misfits))
-    edge.store.append(history.written)
-    for _ in range(len(misfits) + 1):
-        await edge.session()
-    ann = author("ann").public_key
-    heights = {log_id: len(edge.node.logs.get((ann, log_id), ())) for log_id in range(10)}
-    assert heights == {0: 0, 4: 0, 5: 0, 7: 1} | dict.fromkeys((1, 2, 3, 6, 8, 9), 2)
-    edge.store.close()
-
-
-async def test_what_a_node_refuses_is_sent_ever_less_often_and_then_no_more(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    history = History()
-    conversation(history, 0, 3)
-    misfit = history.written[1].hash
-    edge = Edge(tmp_path, NodeModel({misfit}))
-    edge.store.append(history.written)
-    in_sessions = []
-    for number in range(100):
-        before = edge.node.brought[misfit]
-        await edge.session()
-        in_sessions += [number] * (edge.node.brought[misfit] - before)
-        conversation(history, number + 1, 1)
-        edge.store.append(history.written[-2:])
-    assert in_sessions == [0, 1, 3, 7, 15, 31]
-    assert len(in_sessions) == refusals.MAX_ATTEMPTS
-    assert caplog.text.count("is refused") == caplog.text.count("is not sent to it again") == 1
-    # All that came meanwhile was taken, most of it at the first attempt.
-    assert len(edge.node.operations) == 2 * 99 + 1
-    edge.store.close()
-
-
-async def test_an_entry_that_is_taken_after_all_is_sent_on_from(tmp_path: Path) -> None:
-    history = History()
-    for log_id in range(3):
-        conversation(history, log_id, 1)
-    first = history.logs[author("ann").public_key, 0][0].hash
-    edge = Edge(tmp_path, NodeModel({first}))
-    edge.store.append(history.written)
-    assert not await edge.session()
-    assert not await edge.session()
-    assert len(edge.node.operations) == 4
-    edge.node.misfits.clear()
-    for _ in range(2):
-        assert await edge.session()
-    assert set(edge.node.operations) == set(history.document)
-    edge.store.close()
-
-
-async def test_what_a_node_drops_without_ending_the_session_is_no_refusal(edge: Edge) -> None:
-    history = History()
-    for log_id in range(3):
-        conversation(history, log_id, 1)
-    edge.store.append(history.written)
-    parts = await edge.arranged()
-    dropped = parts[0]
-    assert edge.node.take(edge.entries(parts[2:]))
-    assert dropped in await edge.arranged()
-    assert await edge.session()
-    assert set(edge.node.operations) == set(history.document)
-
-
 async def test_a_new_connection_knows_nothing_of_the_one_before(edge: Edge) -> None:
     history = History()
     for log_id in range(3):
@@ -389,7 +237,7 @@ async def test_a_new_connection_knows_nothing_of_the_one_before(edge: Edge) -> N
     edge.store.append(history.written)
     plan = edge.lacking()
     first = await edge.arranged(plan)
-    edge.link = Someone()
+    edge.link = ConnectionStub()
     assert await edge.arranged(plan) == first
 
 
