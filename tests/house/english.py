@@ -12,11 +12,10 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("models", "topics", "streaming", "connectors", "infra")
+from tests.house.tree import FLOORS, ROOT
+
 MAX_COLUMNS: Final = 120
 """Width of prose in Markdown. Tables, code and lines without a space, such as addresses, may be wider."""
 
@@ -37,7 +36,7 @@ SHARED_CLASS_NAMES: Final = {
 }
 """Class names with two meanings, each with the reason."""
 
-_WITHOUT_BACKTICKS = re.compile(r"\bRaises? (?:the )?[A-Z]\w*[a-z]\w*|:raises\b|\bThrows\b")
+_WITHOUT_BACKTICKS = re.compile(r"\bRaises? (?:the )?(?:\w+\.)?[A-Z]\w*[a-z]\w*|:raises\b|\bThrows\b")
 
 
 def docstring_faults(text: str) -> Iterator[str]:
@@ -92,7 +91,7 @@ def prose_faults(text: str) -> Iterator[tuple[int, str]]:
 def faults() -> Iterator[str]:
     """All faults of the project, each with its place."""
     modules = []
-    for package in PACKAGES:
+    for package in FLOORS:
         for path in sorted((ROOT / package).rglob("*.py")):
             source, name = path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))
             modules.append((name, source))

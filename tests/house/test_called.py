@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-FLOORS = ("models", "topics", "streaming", "connectors", "infra")
+from tests.house.tree import FLOORS, ROOT
+
 USERS = (*FLOORS, "tests", "bench", "examples")
 REGISTERED_BY_DECORATOR = re.compile(r"_validator\(|\.command\(")
 CALLED_BY_A_LIBRARY = frozenset(

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.house.tree import ROOT
+
 PROGRAM = """
 import subprocess, sys
 from tests.support.process.groups import give_children_default_signals

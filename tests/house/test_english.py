@@ -15,6 +15,7 @@ from tests.house import english
         ("What the queue holds.", 1),
         ("See `Queue.put`.", 1),
         ("Return it. Raises QueueFull.", 1),
+        ("Return it. Raises typer.BadParameter.", 1),
         ("", 0),
     ],
 )

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-FLOORS = ("models", "topics", "streaming", "connectors", "infra")
+from tests.house.tree import FLOORS, ROOT
+
 PROTOCOLS = ("bamboo_p2p", "chotki", "dag", "p2panda", "sds")
 COMMANDS_OF_PROTOCOLS = ("culm_infra.cli.bamboo", "culm_infra.demo.bamboo")
 """Packages named by a command's noun. Elsewhere `bamboo` names the entries that two protocols share."""

@@ -96,7 +96,7 @@ KAFKA_FLAGS: Final = frozenset(field.name for field in fields(KafkaFlags))
 
 
 def stack_flags(directory: Path | None, name: str | None) -> dict[str, Any]:
-    """Return the settings of `stack` from these flags. Raises typer.BadParameter if both are given."""
+    """Return the settings of `stack` from these flags. Raises `typer.BadParameter` if both are given."""
     from culm_topics.kafka.local import stack_directory
 
     if directory is not None and name is not None:
@@ -123,7 +123,7 @@ def _source(context: typer.Context, name: str) -> str | None:
 
 
 def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
-    """Raise typer.BadParameter if one of these parameters is given, because it has no effect here."""
+    """Raise `typer.BadParameter` if one of these parameters is given, because it has no effect here."""
     for spelled in on_the_line(context, names):
         raise typer.BadParameter(why, param_hint=spelled)
 
@@ -134,7 +134,7 @@ def words(*choices: str) -> Callable[[str], list[str]]:
 
 
 def from_hex(text: str, what: str) -> bytes:
-    """Parse hex. Raises typer.BadParameter."""
+    """Parse hex. Raises `typer.BadParameter`."""
     try:
         return bytes.fromhex(text)
     except ValueError as error:
@@ -142,12 +142,12 @@ def from_hex(text: str, what: str) -> bytes:
 
 
 def optional_hex(text: str | None, what: str) -> bytes | None:
-    """Parse hex; None stays None. Raises typer.BadParameter."""
+    """Parse hex; None stays None. Raises `typer.BadParameter`."""
     return None if text is None else from_hex(text, what)
 
 
 def public_key(text: str, what: str) -> bytes:
-    """Parse a public key of 64 hex digits. Raises typer.BadParameter."""
+    """Parse a public key of 64 hex digits. Raises `typer.BadParameter`."""
     try:
         key = bytes.fromhex(text)
     except ValueError:
@@ -158,7 +158,7 @@ def public_key(text: str, what: str) -> bytes:
 
 
 def named_once(pairs: Iterable[tuple[Name, Value]], what: str) -> dict[Name, Value]:
-    """Return the pairs of a repeatable parameter as a mapping. Raises typer.BadParameter for a repeated
+    """Return the pairs of a repeatable parameter as a mapping. Raises `typer.BadParameter` for a repeated
     name.
     """
     values: dict[Name, Value] = {}
