@@ -11,7 +11,7 @@ from culm_connectors.errors import ConnectorError
 
 
 @contextmanager
-def open_database_while(
+def opening_database(
     path: Path, busy_timeout_s: float, refused: type[ConnectorError]
 ) -> Iterator[sqlite3.Connection]:
     """Yield a connection that stays open after the context unless the code in the context raises.

@@ -17,7 +17,7 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.errors import FolderError
 from culm_connectors.bamboo_p2p.store.runs import fill_runs
-from culm_connectors.local_store.sqlite_file import open_database_while
+from culm_connectors.local_store.sqlite_file import opening_database
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
 
 DATABASE_FILE: Final = "logs.sqlite"
@@ -129,7 +129,7 @@ def open_database(
     path = folder / DATABASE_FILE
     if flavour is None and not path.exists():
         raise FolderError(f"{folder} holds no logs", hint="publish, sync or import into it first")
-    with open_database_while(path, _BUSY_TIMEOUT_S, FolderError) as database:
+    with opening_database(path, _BUSY_TIMEOUT_S, FolderError) as database:
         yield database, _prepared(database, folder, flavour)
 
 

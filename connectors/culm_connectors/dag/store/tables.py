@@ -11,7 +11,7 @@ from typing import Final
 from culm_connectors.dag.errors import DagFolderError
 from culm_connectors.dag.store.spools import count_received
 from culm_connectors.dag.store.waiting import fill_waiting
-from culm_connectors.local_store.sqlite_file import open_database_while
+from culm_connectors.local_store.sqlite_file import opening_database
 
 DATABASE_FILE: Final = "dag.sqlite"
 SHARDS: Final = "shards"
@@ -102,7 +102,7 @@ def open_database(folder: Path, *, create: bool) -> Iterator[sqlite3.Connection]
     path = folder / DATABASE_FILE
     if not create and not path.exists():
         raise DagFolderError(f"{folder} holds no DAGs", hint="put, sync or import into it first")
-    with open_database_while(path, _BUSY_TIMEOUT_S, DagFolderError) as database:
+    with opening_database(path, _BUSY_TIMEOUT_S, DagFolderError) as database:
         for subfolder in (folder / SHARDS, folder / SPOOLS):
             subfolder.mkdir(exist_ok=True, mode=0o700)
         version = database.execute("PRAGMA user_version").fetchone()[0]
