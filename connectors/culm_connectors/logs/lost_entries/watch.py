@@ -1,4 +1,4 @@
-"""Watches for stalled logs: for long, the index has held more of them than `logs` has shown.
+"""Watches for stalled logs: logs of which the index has had more entries than `logs` for a long time.
 
 A job that is behind or down stalls all logs and loses nothing. So the topics are read only once the job has
 read past all entries of the logs that have been stalled for long, or once records that it had not read were
