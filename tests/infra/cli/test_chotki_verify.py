@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,7 +139,7 @@ def test_while_they_differ_it_looks_again_for_as_long_as_is_asked(
         replica.store.merge([(key, value, None) for key, value in merged.items() if key != GLOBAL_VECTOR_KEY])
         replica.store.merge([(GLOBAL_VECTOR_KEY, merged[GLOBAL_VECTOR_KEY], None)])
 
-    monkeypatch.setattr("culm_infra.cli.chotki.replica.time.sleep", catch_up)
+    monkeypatch.setattr("culm_infra.cli.chotki.replica.time", SimpleNamespace(sleep=catch_up))
     with listening(replica) as url:
         assert shell.lines("verify", url, "--wait", "60")[0]["equal"]
     assert replica.store.get(object_key(Id.make(0x10, 3, 2), "N")) is not None
@@ -163,7 +164,7 @@ def test_it_looks_again_for_as_long_as_the_difference_shrinks(
             lacking.remove(key)
 
     patience = partial(Patience, clock_s=lambda: passed_s)
-    monkeypatch.setattr("culm_infra.cli.chotki.replica.time.sleep", catch_up)
+    monkeypatch.setattr("culm_infra.cli.chotki.replica.time", SimpleNamespace(sleep=catch_up))
     monkeypatch.setattr("culm_infra.cli.chotki.replica.Patience", patience)
     with listening(replica) as url:
         # A block's vector alone changes nothing that is compared.
