@@ -1,15 +1,16 @@
 """One settings tree for every command: a flag wins over ``CULM_*``, which wins over ``culm.toml``.
 
-The file is the one that ``CULM_CONFIG`` names, else ``culm.toml`` in the working directory, else
-``culm.toml`` in the user's configuration directory. Nested values are spelled with two underscores in the
-environment: ``CULM_CONNECTOR__LISTEN=0.0.0.0:4455``. Secrets come from the file or the environment, never
-from a flag, and are never printed.
+The file is the one that ``--config`` names, else the one that ``CULM_CONFIG`` names, else ``culm.toml`` in
+the working directory, else ``culm.toml`` in the user's configuration directory. Nested values are spelled
+with two underscores in the environment: ``CULM_CONNECTOR__LISTEN=0.0.0.0:4455``. Secrets come from the file
+or the environment, never from a flag, and are never printed.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -180,14 +181,26 @@ class CulmSettings(ProtocolSections, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources in order of precedence: flag, environment, file."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=config_file())
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=_file.get())
 
 
-def config_file() -> Path:
-    """Return the path of the settings file; the file need not exist unless ``CULM_CONFIG`` names it."""
-    named = os.environ.get("CULM_CONFIG")
-    if named:
-        path = Path(named)
+_file: ContextVar[Path] = ContextVar("settings file")
+"""The file from which the settings are being loaded."""
+
+
+def config_file(named: Path | None = None) -> Path:
+    """Return the path of the settings file: the given one, else the one that ``CULM_CONFIG`` names, else
+    ``culm.toml`` in the working directory, else the user's.
+
+    Only the user's file need not exist. Raises `SettingsError` if a named file does not exist.
+    """
+    variable = os.environ.get("CULM_CONFIG")
+    if named is not None:
+        if not named.is_file():
+            raise SettingsError(f"--config names {named}, which is not a file", hint="create it")
+        return named
+    if variable:
+        path = Path(variable)
         if not path.is_file():
             raise SettingsError(
                 f"CULM_CONFIG names {path}, which is not a file", hint="create it or unset CULM_CONFIG"
@@ -197,20 +210,23 @@ def config_file() -> Path:
     return here if here.is_file() else Path(DIRECTORIES.user_config_dir) / "culm.toml"
 
 
-def load(**flags: Any) -> CulmSettings:
+def load(*, config: Path | None = None, **flags: Any) -> CulmSettings:
     """Load the settings in force; ``flags`` that are None were not given. A section's flags are a dict.
 
-    Raises `SettingsError` with the names of all wrong values.
+    ``config`` is the settings file; by default see `config_file`. Raises `SettingsError` with the names of
+    all wrong values.
     """
+    file = config_file(config)
+    token = _file.set(file)
     try:
         return CulmSettings(**_without_none(flags))
     except ValidationError as error:
         raise wrong_values(error) from error
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{config_file()} is not TOML: {error}") from error
+        raise SettingsError(f"{file} is not TOML: {error}") from error
     except UnicodeDecodeError as error:
         position = f"byte {error.start}"
-        raise SettingsError(f"{config_file()} is not UTF-8 at {position}", hint="save it as UTF-8") from error
+        raise SettingsError(f"{file} is not UTF-8 at {position}", hint="save it as UTF-8") from error
     except MalformedSource as error:
         # The cause would show the value, which may be a secret.
         raise SettingsError(
@@ -218,7 +234,9 @@ def load(**flags: Any) -> CulmSettings:
             hint='tables and lists are JSON there: CULM_KAFKA={"security.protocol": "SSL"}',
         ) from None
     except OSError as error:
-        raise SettingsError(f"{config_file()} cannot be read: {error.strerror}") from error
+        raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
+    finally:
+        _file.reset(token)
 
 
 def wrong_values(error: ValidationError, within: str = "") -> SettingsError:
