@@ -147,8 +147,8 @@ def test_a_topic_created_anew_while_it_is_read_ends_the_run(
 
     settings = RunSettings(kafka=kafka, checkpoints=str(tmp_path), jobs=("logs",))
     # A slow broker is asked, too, while the topic is away.
-    said = "rejected was deleted and created again|topics do not exist: .*rejected"
-    with pytest.raises((OriginChanged, TopicMissing), match=said):
+    pattern = "rejected was deleted and created again|topics do not exist: .*rejected"
+    with pytest.raises((OriginChanged, TopicMissing), match=pattern):
         run_jobs(spark, settings, stop=Event(), on_progress=on_progress)
     changed.join(60)
     assert not spark.streams.active
@@ -159,7 +159,7 @@ def test_a_checkpoint_on_a_file_system_without_its_jars_says_which_command_fetch
 ) -> None:
     kafka = deployment(kafka_bootstrap, topic_prefix)
     settings = RunSettings(kafka=kafka, checkpoints="s3a://culm/checkpoints", jobs=("logs",), once=True)
-    said = r"s3a://culm/checkpoints/logs cannot be used: .*S3AFileSystem not found"
-    with pytest.raises(CheckpointError, match=said) as error:
+    pattern = r"s3a://culm/checkpoints/logs cannot be used: .*S3AFileSystem not found"
+    with pytest.raises(CheckpointError, match=pattern) as error:
         run_jobs(spark, settings, stop=Event())
     assert error.value.hint == "its classes are in further jars: `culm jars fetch --with s3`"

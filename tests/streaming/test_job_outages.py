@@ -111,14 +111,14 @@ def test_a_broker_that_stands_still_is_waited_for_and_nothing_is_lost(tmp_path: 
     )
     try:
         admin.create(kafka)
-        produce_entries(kafka, [log[place] for place in range(100) for log in LOGS])
+        produce_entries(kafka, [log[index] for index in range(100) for log in LOGS])
         broker = stack.status().pid
         assert broker is not None
         with running_job(kafka, tmp_path) as job:
             job.until(lambda: job.count("micro-batch done") >= 2)
             with frozen(broker):
                 job.until(lambda: job.count("job failed and starts again", kind="kafka") >= 2)
-            produce_entries(kafka, [log[place] for place in range(100, 200) for log in LOGS])
+            produce_entries(kafka, [log[index] for index in range(100, 200) for log in LOGS])
             job.until_written(kafka)
             job.stop()
     finally:
@@ -130,10 +130,10 @@ def test_killed_python_workers_and_their_daemons_are_replaced_and_nothing_is_los
 ) -> None:
     kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=1)
     admin.create(kafka)
-    produce_entries(kafka, [log[place] for place in range(100) for log in LOGS])
+    produce_entries(kafka, [log[index] for index in range(100) for log in LOGS])
     with running_job(kafka, tmp_path) as job:
         job.until(lambda: job.count("micro-batch done") >= 2)
-        produce_entries(kafka, [log[place] for place in range(100, 200) for log in LOGS])
+        produce_entries(kafka, [log[index] for index in range(100, 200) for log in LOGS])
 
         def killed_at_work() -> bool:
             for pid in python_of_spark(job.process.pid):

@@ -84,7 +84,7 @@ def await_records(
 def test_a_job_killed_in_mid_batch_resumes_with_nothing_lost_or_repeated_for_a_reader(
     kafka: KafkaSettings, tmp_path: Path, processes: list[subprocess.Popen[bytes]]
 ) -> None:
-    interleaved = [log[place] for place in range(60) for log in LOGS]
+    interleaved = [log[index] for index in range(60) for log in LOGS]
     produce_entries(kafka, interleaved)
 
     first = start(kafka, tmp_path, tmp_path / "first.log")
@@ -104,15 +104,15 @@ def test_a_job_killed_in_mid_batch_resumes_with_nothing_lost_or_repeated_for_a_r
     second.send_signal(signal.SIGTERM)
     assert second.wait(90) == 0, (tmp_path / "second.log").read_text()
 
-    found = read_logs(kafka, drop_repeats=True)
+    stored = read_logs(kafka, drop_repeats=True)
     for log in LOGS:
-        records = found[log_key(*log[0].log)]
+        records = stored[log_key(*log[0].log)]
         assert [record.entry_hash for record in records] == [checked.hash for checked in log]
     assert read_rejected(kafka) == []
     lines = (tmp_path / "second.log").read_text().splitlines()
-    said = [json.loads(line) for line in lines if line.startswith("{")]
-    assert {"job started", "micro-batch done", "job stopped"} <= {line["message"] for line in said}
-    ours = [line for line in said if line["logger"] == "culm_streaming.run"]
+    logged = [json.loads(line) for line in lines if line.startswith("{")]
+    assert {"job started", "micro-batch done", "job stopped"} <= {line["message"] for line in logged}
+    ours = [line for line in logged if line["logger"] == "culm_streaming.run"]
     assert {line["job"] for line in ours} == {"logs"}
 
 
@@ -147,10 +147,10 @@ def test_a_blocks_job_killed_in_mid_batch_resumes_with_heights_and_sums_right(
     second.send_signal(signal.SIGTERM)
     assert second.wait(90) == 0, (tmp_path / "second.log").read_text()
 
-    found = read_blocks(kafka)
-    assert not found.torn
+    blocks = read_blocks(kafka)
+    assert not blocks.torn
     rows = [(key, 0, seq_num) for key, seq_num in sorted(heights.items())]
-    assert b"".join(block.heights for block in found) == b"".join(map(pack, rows))
-    assert total_fingerprints(found) == {"add128": ADD128.fingerprint(rows)[1:]}
-    assert sum(block.entry_count for block in found) == len(records)
+    assert b"".join(block.heights for block in blocks) == b"".join(map(pack, rows))
+    assert total_fingerprints(blocks) == {"add128": ADD128.fingerprint(rows)[1:]}
+    assert sum(block.entry_count for block in blocks) == len(records)
     assert read_rejected(kafka) == []

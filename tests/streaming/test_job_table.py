@@ -154,16 +154,16 @@ def no_python_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_jars_and_java_options_are_added_to_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = built_with(
+    properties = built_with(
         monkeypatch,
         tmp_path,
         spark_jars="theirs.jar",
         spark_driver_extraJavaOptions="-Da=b",
         spark_ui_enabled="true",
     )
-    assert found["spark.jars"] == f"{tmp_path / 'ours.jar'},theirs.jar"
-    assert found["spark.driver.extraJavaOptions"].endswith("GC -Da=b")
-    assert found["spark.ui.enabled"] == "true"
+    assert properties["spark.jars"] == f"{tmp_path / 'ours.jar'},theirs.jar"
+    assert properties["spark.driver.extraJavaOptions"].endswith("GC -Da=b")
+    assert properties["spark.ui.enabled"] == "true"
 
 
 def test_workers_run_the_python_of_the_option_else_of_the_environment_else_this_one(

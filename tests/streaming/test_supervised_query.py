@@ -77,12 +77,12 @@ class Starts:
 
     def run(self, *, once: bool = True, polls: int = 1000) -> None:
         """Until the job is done, or fails, or `polls` is over."""
-        one = SupervisedQuery(
+        supervised = SupervisedQuery(
             "logs", self, once=once, topics_changed=lambda: self.changed, try_worker=self.try_worker
         )
-        one.start()
+        supervised.start()
         for _ in range(polls):
-            if one.poll():
+            if supervised.poll():
                 return
 
 
@@ -133,10 +133,10 @@ def test_a_trial_tells_a_broken_worker_from_a_slow_one(
     program: str, outcomes: set[Outcome], cause: str
 ) -> None:
     trial = WorkerTrial(program)
-    while (found := trial.result()) is None:
+    while (trial_result := trial.result()) is None:
         time.sleep(0.01)
-    assert found.outcome in outcomes
-    assert found.cause == cause
+    assert trial_result.outcome in outcomes
+    assert trial_result.cause == cause
 
 
 def test_a_kafka_that_is_away_is_waited_for_as_long_as_it_takes() -> None:
@@ -220,14 +220,14 @@ class ReportingQuery:
 
 def test_a_trigger_that_found_nothing_hides_no_batch_of_the_same_number() -> None:
     query = ReportingQuery()
-    one = SupervisedQuery("logs", lambda: query, once=False, topics_changed=lambda: None)  # type: ignore[arg-type, return-value]
-    one.start()
+    supervised = SupervisedQuery("logs", lambda: query, once=False, topics_changed=lambda: None)  # type: ignore[arg-type, return-value]
+    supervised.start()
     query.report(1, 7, 0)
-    assert list(one.new_progress()) == []
+    assert list(supervised.new_progress()) == []
     query.report(2, 7, 5)
-    assert [(progress.batch_id, progress.rows_in) for progress in one.new_progress()] == [(7, 5)]
-    assert list(one.new_progress()) == []
-    assert one.positions == {("t", 0): 20}
+    assert [(progress.batch_id, progress.rows_in) for progress in supervised.new_progress()] == [(7, 5)]
+    assert list(supervised.new_progress()) == []
+    assert supervised.positions == {("t", 0): 20}
 
 
 def test_a_failure_of_kafka_that_does_not_pass_ends_the_job() -> None:

@@ -145,8 +145,8 @@ def test_bare_logs_and_fragments_are_shown_to_who_asks(
     key = log_key(key_pair.public_key, 9, YAMF)
     produce(settings, "logs", [(key, LogRecord(1, entry, b"payload", YAMF.hash(entry), "").encode())])
     fragment = FragmentRecord(later, YAMF.hash(later)).encode()
-    place = fragment_partition(key, 2)
-    write_records(settings, "fragments", [(place, fragment_key(key, 4), fragment)])
+    partition = fragment_partition(key, 2)
+    write_records(settings, "fragments", [(partition, fragment_key(key, 4), fragment)])
     tail = ("logs", "tail", "--from", "beginning", "--sparse", "--log", f"{key_pair.public_key.hex()}:9")
     assert culm(settings, *tail, "--count", "2", "--json") == 0
     rows = printed(capsys)
@@ -162,11 +162,11 @@ def test_bare_logs_and_fragments_are_shown_to_who_asks(
         assert culm(settings, "logs", "export", "--output", str(tmp_path / "all.parquet"), option) == 0
         exported = pq.read_table(tmp_path / "all.parquet").to_pylist()
         assert len(exported) == entries
-        assert {(one["seq_num"], one["sparse"], one["inline"]) for one in exported if one["log_id"] == 9} == {
+        assert {(row["seq_num"], row["sparse"], row["inline"]) for row in exported if row["log_id"] == 9} == {
             (1, False, True),
             (4, True, False),
         } - ({(4, True, False)} if entries == 6 else set())
-        assert {len(one["hash"]) for one in exported} == {34, 66}
+        assert {len(row["hash"]) for row in exported} == {34, 66}
     assert culm(settings, "logs", "export", "--output", "-", "--bare") == 0
     assert [row["flavour"] for row in printed(capsys) if not row["schema_id"]] == ["yamf"]
     assert culm(settings, "logs", "list", "--bare", "--json") == 0

@@ -75,26 +75,26 @@ def test_a_view_shows_what_it_passed_over_beside_what_there_is(
     topic: str,
     records: int,
 ) -> None:
-    status, rows, told = culm(settings, capsys, *command.split())
+    status, rows, stderr = culm(settings, capsys, *command.split())
     assert status == 0
     (problem,) = (row for row in rows if "problem" in row)
     assert (problem["problem"], problem["topic"], problem["records"]) == ("topics.record", topic, records)
     assert "partition 0 offset 0" in problem["first"][0]
-    assert f"{records} records of `{topic}` were skipped" in told
+    assert f"{records} records of `{topic}` were skipped" in stderr
 
 
 def test_listing_logs_passes_over_what_is_no_record_and_says_so(
     settings: KafkaSettings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, rows, told = culm(settings, capsys, "logs", "list")
+    status, rows, stderr = culm(settings, capsys, "logs", "list")
     assert status == 3
     assert [row["height"] for row in rows if "height" in row] == [1]
     assert {"problem": "topics.record", "topic": "logs", "records": 3} in rows
-    assert "3 malformed records of `logs` were skipped" in told
+    assert "3 malformed records of `logs` were skipped" in stderr
 
 
 def test_the_good_blocks_are_there_and_torn_ones_are_named(settings: KafkaSettings) -> None:
-    found = read_blocks(settings)
-    assert [block.schema_id for block in found] == ["venue"]
-    assert found.torn == ((b"torn", 0),)
+    blocks = read_blocks(settings)
+    assert [block.schema_id for block in blocks] == ["venue"]
+    assert blocks.torn == ((b"torn", 0),)
     assert len(read_block_vectors(settings)) == 1

@@ -38,41 +38,41 @@ def test_malformed_records_are_refused_with_a_code_and_counted_as_read() -> None
         (TOPIC, 1, 6),
     ]
     assert sorted(key for key, _ in world.refused) == [b"", b"", *[good[0]] * 4]
-    found = world.table().blocks()
-    assert [block.log_count for block in found] == [1]
-    assert found.applied == {0: 6, 1: 7}
+    blocks = world.table().blocks()
+    assert [block.log_count for block in blocks] == [1]
+    assert blocks.applied == {0: 6, 1: 7}
 
 
 def test_bare_logs_are_passed_over_quietly_and_counted_as_read() -> None:
-    told = [Told(bytes([n]) * 32, 0, n, SCHEMAS[0]) for n in (1, 2, 3)]
+    logs = [Told(bytes([n]) * 32, 0, n, SCHEMAS[0]) for n in (1, 2, 3)]
     bare = Told(bytes([9]) * 32, 0, 1, "").record()
     yamf = make_bare_log(author("alice"), 0, texts(1))[0]
     long_head = yamf.key[:40], LogRecord(1, bytes(70_000), b"", yamf.hash, "").encode()
     world = World()
     world.take_logs(
         [
-            told[0].record(),
+            logs[0].record(),
             (bare[0], bare[1], 0, 1),
             (yamf.key, yamf.log_record().encode(), 0, 2),
             (*long_head, 0, 3),
-            (*told[1].record()[:2], 0, 4),
+            (*logs[1].record()[:2], 0, 4),
             (bare[0], bare[1], 1, 0),
-            (*told[2].record()[:2], 0, 5),
+            (*logs[2].record()[:2], 0, 5),
         ]
     )
     assert world.refused == []
-    found = world.table().blocks()
-    assert {block.schema_id for block in found} == {SCHEMAS[0]}
-    assert sum(block.log_count for block in found) == 3
-    assert found.applied == {0: 6, 1: 1}
+    blocks = world.table().blocks()
+    assert {block.schema_id for block in blocks} == {SCHEMAS[0]}
+    assert sum(block.log_count for block in blocks) == 3
+    assert blocks.applied == {0: 6, 1: 1}
 
 
 @given(st.integers(0, 2**16), st.binary(max_size=3), st.booleans())
 def test_a_record_is_taken_exactly_when_its_decoder_takes_it(
-    place: int, change: bytes, cut_off: bool
+    position: int, change: bytes, cut_off: bool
 ) -> None:
     key, value, _, _ = Told(bytes(32), 0, 300, SCHEMAS[1]).record()
-    at = place % (len(value) + 1)
+    at = position % (len(value) + 1)
     other = value[:at] + change + (b"" if cut_off else value[at + len(change) :])
     try:
         expected = LogRecord.decode(other)
@@ -97,7 +97,7 @@ def test_every_size_of_number_is_read(seq_num: int) -> None:
 
 def test_a_batch_that_is_a_slice_of_another_is_read_at_its_place() -> None:
     records = placed(Told(random.Random(n).randbytes(32), 0, 1, SCHEMAS[0]) for n in range(20))
-    columns = arrow([one.record() for one in records])
+    columns = arrow([record.record() for record in records])
     sliced = tuple(column.slice(5, 9) for column in columns)
     world = World()
     world.take(pack_log_records(sliced, LAYOUT, TOPIC))
@@ -111,9 +111,9 @@ def test_logs_that_collide_in_the_quick_order_are_still_told_apart() -> None:
     # Logs that differ only in words that the quick order does not look at.
     keys = [bytes(8) + bytes((n % 3,)) + bytes(31) for n in range(6)]
     rows["log"] = keys
-    found = highest(rows)
+    heights = highest(rows)
     assert sorted(
-        zip(found["log"], found["seq_num"].tolist(), found["next_offset"].tolist(), strict=True)
+        zip(heights["log"], heights["seq_num"].tolist(), heights["next_offset"].tolist(), strict=True)
     ) == [
         (keys[0].rstrip(b"\0"), 2, 4),
         (keys[1].rstrip(b"\0"), 3, 5),

@@ -53,7 +53,7 @@ def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
 
 
 def write(kafka: KafkaSettings, store: MemoryState, packed: Iterable[PackedHeights]) -> None:
-    output = step(store, 0, unpack_rows([(one.rows, one.rest) for one in packed]), LAYOUT)
+    output = step(store, 0, unpack_rows([(heights.rows, heights.rest) for heights in packed]), LAYOUT)
     produce(kafka, "blocks", output.records[HeightSource.LOGS])
     produce(kafka, "block-vectors", output.records[HeightSource.RECEIPTS])
 

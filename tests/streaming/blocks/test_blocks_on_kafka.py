@@ -80,21 +80,21 @@ def material(seed: int, logs: int) -> tuple[list[tuple[bytes, bytes]], Heights]:
 
 def assert_blocks(kafka: KafkaSettings, heights: Heights) -> Blocks:
     """The topic says what a plain dictionary says, whole blocks and nothing else."""
-    found = read_blocks(kafka)
-    assert not found.torn
+    blocks = read_blocks(kafka)
+    assert not blocks.torn
     by_block: dict[tuple[str, int], list[tuple[bytes, int, int]]] = {}
     for (schema_id, public_key, log_id), seq_num in sorted(heights.items()):
         by_block.setdefault((schema_id, public_key[0] >> 5), []).append((public_key, log_id, seq_num))
     assert {
-        (block.schema_id, block.block): packed(by_block[block.schema_id, block.block]) for block in found
-    } == {(block.schema_id, block.block): block.heights for block in found}
-    assert len(found) == len(by_block)
-    for block in found:
+        (block.schema_id, block.block): packed(by_block[block.schema_id, block.block]) for block in blocks
+    } == {(block.schema_id, block.block): block.heights for block in blocks}
+    assert len(blocks) == len(by_block)
+    for block in blocks:
         rows = by_block[block.schema_id, block.block]
         assert block.fingerprints == {"add128": ADD128.fingerprint(rows)[1:]}
         assert (block.log_count, block.entry_count) == (len(rows), sum(row[2] for row in rows))
-    assert found.applied == {number: end for number, end in end_offsets(kafka, "logs").items() if end}
-    return found
+    assert blocks.applied == {number: end for number, end in end_offsets(kafka, "logs").items() if end}
+    return blocks
 
 
 def packed(rows: Iterable[tuple[bytes, int, int]]) -> bytes:
@@ -134,7 +134,7 @@ def test_what_peers_hold_is_kept_by_block_beside_it(
     chance = random.Random(3)
     peers = [bytes([number] * 32) for number in (1, 2)]
     keys = [chance.randbytes(32) for _ in range(40)]
-    held: dict[bytes, dict[bytes, int]] = {peer: {} for peer in peers}
+    peer_heights: dict[bytes, dict[bytes, int]] = {peer: {} for peer in peers}
     for _ in range(2):
         receipts = []
         for _ in range(10):
@@ -143,15 +143,15 @@ def test_what_peers_hold_is_kept_by_block_beside_it(
                 {key: chance.randint(1, 9) for key in chance.sample(keys, 9)},
             )
             for key, seq_num in heights.items():
-                held[peer][key] = max(seq_num, held[peer].get(key, 0))
+                peer_heights[peer][key] = max(seq_num, peer_heights[peer].get(key, 0))
             receipts.append((peer, ReceiptRecord(tuple((key, 7, n) for key, n in heights.items())).encode()))
         produce(kafka, "receipts", [*receipts, (b"short", b"junk")])
         run_once(spark, kafka, tmp_path)
-    found = read_block_vectors(kafka)
-    assert not found.torn
+    block_vectors = read_block_vectors(kafka)
+    assert not block_vectors.torn
     for peer in peers:
-        rows = sorted((key, 7, seq_num) for key, seq_num in held[peer].items())
-        assert b"".join(block.heights for block in found if block.peer_id == peer) == packed(rows)
+        rows = sorted((key, 7, seq_num) for key, seq_num in peer_heights[peer].items())
+        assert b"".join(block.heights for block in block_vectors if block.peer_id == peer) == packed(rows)
     only = read_block_vectors(kafka, [peers[1]])
     assert {block.peer_id for block in only} == {peers[1]}
     assert not read_blocks(kafka).blocks
@@ -167,8 +167,8 @@ def test_records_of_other_block_bits_are_left_over_and_passed_over(
     with pytest.raises(JobError, match="blocks of 1 bits in 3 shards"):
         run_once(spark, kafka, tmp_path / "former", block_bits=3)
     run_once(spark, kafka, tmp_path / "now", block_bits=3)
-    found = assert_blocks(kafka, heights)
-    assert found.block_bits == 3
+    blocks = assert_blocks(kafka, heights)
+    assert blocks.block_bits == 3
     assert read_blocks(kafka, block_bits=1).blocks
 
 

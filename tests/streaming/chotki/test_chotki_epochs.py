@@ -95,7 +95,7 @@ def story(topics: ChotkiTopics, seed: int) -> list[Writer]:
     ann.publish("C", Id(0, 0), CLASS_BODY)
     class_id = ann.replica.last_id
     objects = [ann.publish("O", class_id, OBJECT_BODY) for _ in range(4)]
-    objects = [Id(one.src, one.pro & ~0xFFF) for one in objects]
+    objects = [Id(object_id.src, object_id.pro & ~0xFFF) for object_id in objects]
     for _ in range(30):
         chance.choice((ann, ben)).count(chance.choice(objects), chance.randint(1, 9))
     return [ann, ben]
@@ -107,13 +107,13 @@ def test_any_batches_lead_to_what_a_replica_holds(seed: int, batches: list[dict[
     topics = ChotkiTopics()
     writers = story(topics, seed)
     job = ChotkiJob(topics)
-    places = [(source, number) for source in InputTopic for number in range(3)]
+    input_partitions = [(source, number) for source in InputTopic for number in range(3)]
     vectors = [job.vector]
     for batch in batches:
-        job.run({places[place]: most for place, most in batch.items()})
+        job.run({input_partitions[index]: limit for index, limit in batch.items()})
         vectors.append(job.vector)
     job.run()
-    expected = without_own(of_all(*(one.replica for one in writers)), 0xA, 0xB)
+    expected = without_own(of_all(*(writer.replica for writer in writers)), 0xA, 0xB)
     # Ben has made nothing of his own but edits, which stand in the vector of Ann's block.
     del expected[vector_key(Id(0xB, 0))]
     assert job.values() == expected
@@ -127,11 +127,11 @@ def test_a_repeat_of_everything_writes_no_field_again() -> None:
     story(topics, 1)
     job = ChotkiJob(topics)
     job.run()
-    for place, records in topics.records.items():
-        topics.records[place] = records * 2
+    for input_partition, records in topics.records.items():
+        topics.records[input_partition] = records * 2
     again = job.run()
     assert fields_of(again) == []
-    assert {one.stage for one in again} == {OutputStage.MARKS, OutputStage.TOLD}
+    assert {output.stage for output in again} == {OutputStage.MARKS, OutputStage.TOLD}
 
 
 def test_a_new_state_begins_with_the_common_objects() -> None:
@@ -169,7 +169,11 @@ def sync(topics: ChotkiTopics, origin: RecordOrigin, ends: int | None = None) ->
     topics.operand(origin, object_key(Id.make(0xC, 1, 1), "I"), parse_text("I", "7"))
     vector = write_vector({0xC: at.pro})
     topics.operand(origin, vector_key(at), vector)
-    where = topics.ends() if ends is None else tuple((one, offset + ends) for one, offset in topics.ends())
+    where = (
+        topics.ends()
+        if ends is None
+        else tuple((partition, offset + ends) for partition, offset in topics.ends())
+    )
     return CommitRecord(origin, at, vector, b"", where)
 
 
@@ -196,7 +200,7 @@ def test_what_waits_too_long_is_told_and_waited_for_no_longer() -> None:
         assert job.rejected == []
         topics.packet(NORTH, 0, edit(0xD, seq, 1))
     job.run(batch_ms=6_000)
-    assert [RejectedRecord.decode(one).code for one in job.rejected] == ["chotki.gap"]
+    assert [RejectedRecord.decode(rejected).code for rejected in job.rejected] == ["chotki.gap"]
     topics.packet(NORTH, 0, edit(0xB, 1, 4))
     job.run(batch_ms=7_000)
     assert job.vector[0xB] == Id.make(0xB, 1).pro
@@ -208,15 +212,15 @@ def test_what_waits_is_no_gap_before_a_job_that_stood_still_has_read_its_backlog
     topics.packet(NORTH, ground, edit(0xB, 2, 5))
     job = ChotkiJob(topics)
     job.run(batch_ms=0)
-    (place,) = (place for place, records in topics.records.items() if records)
+    (input_partition,) = (input_partition for input_partition, records in topics.records.items() if records)
     # Its ground came ten seconds later, behind much else; the job was down then, for an hour.
-    other = next(src for src in range(16, 99) if source_partition(src, 3) == place[1])
+    other = next(src for src in range(16, 99) if source_partition(src, 3) == input_partition[1])
     for seq in range(1, 120):
         topics.packet(NORTH, 0, edit(other, seq, 1))
     topics.packet(NORTH, 0, edit(0xB, 1, 4))
-    topics.written_ms = {(place, offset): 10_000 for offset in range(200)}
+    topics.written_ms = {(input_partition, offset): 10_000 for offset in range(200)}
     for batch in range(21):
-        job.run({place: 6}, batch_ms=3_600_000 + 5_000 * batch)
+        job.run({input_partition: 6}, batch_ms=3_600_000 + 5_000 * batch)
     assert job.rejected == [] and job.vector[0xB] == second
 
 
@@ -224,12 +228,12 @@ def test_time_between_micro_batches_counts_at_most_by_half_a_gap() -> None:
     topics = ChotkiTopics()
     topics.packet(NORTH, Id.make(0xB, 1).pro, edit(0xB, 2, 5))
     job = ChotkiJob(topics, ChotkiStateSettings(shards=3, gap_ms=1_000))
-    told = []
+    rejected_counts = []
     for seq in range(1, 4):
         job.run(batch_ms=seq * 3_600_000)
-        told.append(len(job.rejected))
+        rejected_counts.append(len(job.rejected))
         topics.packet(NORTH, 0, edit(0xD, seq, 1))
-    assert told == [0, 0, 1], "who is written to rarely is told of gaps too"
+    assert rejected_counts == [0, 0, 1], "who is written to rarely is told of gaps too"
 
 
 def test_what_waits_is_bounded() -> None:
@@ -249,9 +253,11 @@ def test_an_epoch_says_up_to_where_everything_is_merged() -> None:
     marks = job.marks
     assert len(marks) == 3 and len({mark.encode() for mark in marks}) == 1
     ends = {
-        place[1]: len(records) for place, records in topics.records.items() if place[0] is InputTopic.PACKETS
+        input_partition[1]: len(records)
+        for input_partition, records in topics.records.items()
+        if input_partition[0] is InputTopic.PACKETS
     }
-    assert dict(marks[0].packets) == {place: end for place, end in ends.items() if end}
+    assert dict(marks[0].packets) == {number: end for number, end in ends.items() if end}
 
 
 def test_what_waits_is_not_covered_and_comes_again_without_a_checkpoint() -> None:
@@ -260,8 +266,12 @@ def test_what_waits_is_not_covered_and_comes_again_without_a_checkpoint() -> Non
     topics.commit(sync(topics, origin))
     topics.packet(origin, Id.make(0xC, 1).pro, edit(0xC, 2, 5))
     job = ChotkiJob(topics)
-    places = {place: 1 for place in topics.records if place[0] is not InputTopic.FIELDS}
-    job.run(places)
+    limits = {
+        input_partition: 1
+        for input_partition in topics.records
+        if input_partition[0] is not InputTopic.FIELDS
+    }
+    job.run(limits)
     (mark, *_) = job.marks
     assert dict(mark.commits) == {0: 0} and set(dict(mark.packets).values()) == {0}
     job.restore(of_state(job))
@@ -273,10 +283,13 @@ def test_what_waits_is_not_covered_and_comes_again_without_a_checkpoint() -> Non
 def of_state(job: ChotkiJob) -> list[list[tuple[bytes, bytes]]]:
     """`chotki.state` by partition."""
 
-    def place(key: bytes) -> int:
+    def partition_of(key: bytes) -> int:
         return int.from_bytes(key[1:], "big") if is_epoch_key(key) else block_partition(key, 3)
 
-    return [[one for one in job.state.items() if place(one[0]) == number] for number in range(3)]
+    return [
+        [(key, value) for key, value in job.state.items() if partition_of(key) == number]
+        for number in range(3)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +304,7 @@ def test_what_is_no_record_is_told(key: bytes, value: bytes, code: str) -> None:
     topics.records[InputTopic.PACKETS, 0].append((key, value))
     job = ChotkiJob(topics)
     job.run()
-    assert [RejectedRecord.decode(one).code for one in job.rejected] == [code]
+    assert [RejectedRecord.decode(rejected).code for rejected in job.rejected] == [code]
 
 
 def test_a_packet_that_is_none_is_told_and_nothing_of_it_is_merged() -> None:
@@ -305,7 +318,7 @@ def test_a_packet_that_is_none_is_told_and_nothing_of_it_is_merged() -> None:
     job = ChotkiJob(topics)
     job.run()
     assert len(job.rejected) == 4 and 0xB not in job.vector
-    assert all(RejectedRecord.decode(one).code.startswith("chotki.") for one in job.rejected)
+    assert all(RejectedRecord.decode(rejected).code.startswith("chotki.") for rejected in job.rejected)
 
 
 def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,8 +328,12 @@ def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pyt
     text = parse_text("S", '"a long text in many pieces"')
     topics.operand(RecordOrigin(NORTH.edge, 0xC, 1), key, text)
     job = ChotkiJob(topics)
-    place = next(place for place in topics.records if place[0] is InputTopic.FIELDS and topics.records[place])
-    job.run({place: 2})
+    input_partition = next(
+        input_partition
+        for input_partition in topics.records
+        if input_partition[0] is InputTopic.FIELDS and topics.records[input_partition]
+    )
+    job.run({input_partition: 2})
     assert key not in job.values()
     job.run()
     assert job.values()[key] == text
@@ -325,14 +342,14 @@ def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pyt
 def test_an_object_that_is_said_to_be_of_two_classes_keeps_the_first_and_is_told_of() -> None:
     topics = ChotkiTopics()
     job = ChotkiJob(topics)
-    one = Id.make(0xB, 1)
+    object_id = Id.make(0xB, 1)
     for class_seq in (1, 2, 2):
-        topics.packet(NORTH, 0, write_live("O", one, Id.make(0xA, class_seq), OBJECT_BODY))
+        topics.packet(NORTH, 0, write_live("O", object_id, Id.make(0xA, class_seq), OBJECT_BODY))
     job.run()
-    assert FieldRecord.decode(job.state[object_key(one, "O")]).value == Id.make(0xA, 1).zip()
-    [told] = [RejectedRecord.decode(value) for value in job.rejected]
-    assert (told.code, told.entry) == ("chotki.class_conflict", Id.make(0xA, 2).zip())
-    assert "b-1" in told.detail and "a-2" in told.detail
+    assert FieldRecord.decode(job.state[object_key(object_id, "O")]).value == Id.make(0xA, 1).zip()
+    [refusal] = [RejectedRecord.decode(value) for value in job.rejected]
+    assert (refusal.code, refusal.entry) == ("chotki.class_conflict", Id.make(0xA, 2).zip())
+    assert "b-1" in refusal.detail and "a-2" in refusal.detail
 
 
 def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_checkpoint(
@@ -344,20 +361,20 @@ def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_ch
     text = parse_text("S", '"a long text in many pieces"')
     topics.operand(RecordOrigin(NORTH.edge, 0xC, 1), key, text)
     job = ChotkiJob(topics, ChotkiStateSettings(shards=3, gap_ms=1_000))
-    (place,) = (place for place, records in topics.records.items() if records)
-    job.run({place: 2})
-    assert dict(job.marks[0].fields) == {place[1]: 0}
+    (input_partition,) = (input_partition for input_partition, records in topics.records.items() if records)
+    job.run({input_partition: 2})
+    assert dict(job.marks[0].fields) == {input_partition[1]: 0}
     job.restore(of_state(job))
     job.run()
     assert job.values()[key] == text
-    assert dict(job.marks[0].fields) == {place[1]: len(topics.records[place])}
+    assert dict(job.marks[0].fields) == {input_partition[1]: len(topics.records[input_partition])}
     # Of a session that has ended in the midst of an operand the rest is not waited for.
-    topics.records[place].append(topics.records[place][0])
+    topics.records[input_partition].append(topics.records[input_partition][0])
     for seq, batch_ms in enumerate((5_000, 5_500), 1):
         job.run(batch_ms=batch_ms)
         topics.packet(NORTH, 0, edit(0xD, seq, 1))
     job.run(batch_ms=6_000)
-    assert dict(job.marks[0].fields) == {place[1]: len(topics.records[place])}
+    assert dict(job.marks[0].fields) == {input_partition[1]: len(topics.records[input_partition])}
 
 
 @pytest.mark.parametrize(
@@ -375,5 +392,7 @@ def test_what_an_earlier_format_kept_goes_on(
     list(count_epoch(state, EpochRows(), a_month_ms, ChotkiStateSettings(shards=1)))
     rows = EpochRows(runs=[Run(0xB, 0, ground, bytes(40), 0, 1)])
     written = list(count_epoch(state, rows, a_month_ms + 1, ChotkiStateSettings(shards=1)))
-    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is OutputStage.MARKS]
+    (mark,) = [
+        EpochRecord.decode(output.value or b"") for output in written if output.stage is OutputStage.MARKS
+    ]
     assert mark.epoch == 7 and parse_vector(mark.vector) == {0xB: second}

@@ -54,17 +54,17 @@ class Killed(Exception):
 
 
 def die_at(
-    place: OutputStage | None, *, within: bool = False
+    fatal_stage: OutputStage | None, *, within: bool = False
 ) -> Callable[[DataFrame, int, KafkaSettings], None]:
     """A writer of stages that dies before this one, within it, or behind the last one (None)."""
 
     def write(records: DataFrame, stage: int, kafka: KafkaSettings) -> None:
-        if stage == place and within:
+        if stage == fatal_stage and within:
             write_stage(records.where("partition = 0"), stage, kafka)
-        if stage == place:
+        if stage == fatal_stage:
             raise Killed
         write_stage(records, stage, kafka)
-        if place is None and stage == max(OutputStage):
+        if fatal_stage is None and stage == max(OutputStage):
             raise Killed
 
     return write
@@ -78,14 +78,14 @@ def test_killed_between_any_two_stages_the_job_writes_the_same_again(
     model = ChotkiJob(topics)
     model.run()
     produce(kafka, topics)
-    for place, within in DEATHS:
+    for fatal_stage, within in DEATHS:
         with monkeypatch.context() as patched:
-            patched.setattr(kafka_io, "write_stage", die_at(place, within=within))
+            patched.setattr(kafka_io, "write_stage", die_at(fatal_stage, within=within))
             with pytest.raises(JobError, match="Python Proxy"):
                 run_once(spark, kafka, tmp_path)
         stands = {key for _, key, _ in read_records(kafka, "chotki.state") if key is not None}
         whole = sum(map(is_epoch_key, stands)) == PARTITIONS
-        assert whole == (place in (OutputStage.TOLD, None)), "an epoch is whole behind all of its marks"
+        assert whole == (fatal_stage in (OutputStage.TOLD, None)), "an epoch is whole behind all of its marks"
     run_once(spark, kafka, tmp_path)
     written: dict[bytes, set[bytes]] = defaultdict(set)
     for _, key, value in read_records(kafka, "chotki.state"):

@@ -58,12 +58,14 @@ def test_a_field_of_many_records_is_merged_and_its_vector_counts() -> None:
         assert job.values()[KEY] == merge("E", operands[:seq])
         assert job.vector[0xC] == Id.make(0xC, seq).pro
     assert not job.rejected
-    assert all(len(one.value or b"") < MAX_MESSAGE_BYTES for one in job.written)
+    assert all(len(output.value or b"") < MAX_MESSAGE_BYTES for output in job.written)
     # The pieces of the first value are gone, after the head of the second was written.
     kept = [key for key in job.state if is_piece_key(key)]
     assert len(kept) == 3
-    tombstones = [one for one in job.written if one.topic is OutputTopic.STATE and one.value is None]
-    assert len(tombstones) == 2 and {one.stage for one in tombstones} == {OutputStage.VECTORS}
+    tombstones = [
+        output for output in job.written if output.topic is OutputTopic.STATE and output.value is None
+    ]
+    assert len(tombstones) == 2 and {tombstone.stage for tombstone in tombstones} == {OutputStage.VECTORS}
 
 
 def test_a_job_without_its_checkpoint_goes_on_with_large_fields(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +80,7 @@ def test_a_job_without_its_checkpoint_goes_on_with_large_fields(monkeypatch: pyt
     assert job.values()[KEY] == merge("E", [first, second])
     gone = next(key for key in job.state if is_piece_key(key))
     with pytest.raises(JobError, match="not all pieces"):
-        restore_shard(MemoryState(), [one for one in job.state.items() if one[0] != gone])
+        restore_shard(MemoryState(), [(key, value) for key, value in job.state.items() if key != gone])
 
 
 def test_a_field_is_joined_in_whatever_order_its_records_are_left_by_compaction() -> None:
@@ -86,7 +88,7 @@ def test_a_field_is_joined_in_whatever_order_its_records_are_left_by_compaction(
     job = ChotkiJob(topics)
     value = element("a", MAX_MESSAGE_BYTES)
     topics.operand(BRINGER, KEY, value)
-    written = [one for one in job.run() if one.key[:18] == KEY]
+    written = [output for output in job.run() if output.key[:18] == KEY]
     head, pieces = written[-1], written[:-1]
     joiner = FieldJoiner()
     # The micro-batch ran again and died before its head: of the pieces those behind the first head stay.
@@ -113,13 +115,13 @@ def test_a_sync_of_which_a_piece_is_missing_does_not_count(
     topics = ChotkiTopics()
     job = ChotkiJob(topics)
     topics.operand(BRINGER, KEY, element("a", 30))
-    (place,) = (place for place, records in topics.records.items() if records)
-    del topics.records[place][lost]
+    (input_partition,) = (input_partition for input_partition, records in topics.records.items() if records)
+    del topics.records[input_partition][lost]
     commit(topics, AT, 0)
     job.run()
     assert KEY not in job.values() and 0xC not in job.vector
-    [told] = [RejectedRecord.decode(value) for value in job.rejected]
-    assert told.code == "chotki.gap" and "pieces" in told.detail
+    [refusal] = [RejectedRecord.decode(value) for value in job.rejected]
+    assert refusal.code == "chotki.gap" and "pieces" in refusal.detail
     # The next session brings it all.
     again = BRINGER._replace(session=2)
     topics.operand(again, KEY, element("a", 30))
@@ -135,15 +137,15 @@ def test_operands_beyond_those_that_may_be_open_are_given_up_and_their_syncs_do_
     topics = ChotkiTopics(1)
     job = ChotkiJob(topics, ChotkiStateSettings(shards=1, max_open_operands=2))
     rest = {}
-    place = (PLACE, 0)
+    input_partition = (PLACE, 0)
     for session in range(3):
         origin = BRINGER._replace(session=session)
         topics.operand(origin, KEY, element("abc"[session], 20))
-        rest[session] = topics.records[place][-1]
-        del topics.records[place][-1]
+        rest[session] = topics.records[input_partition][-1]
+        del topics.records[input_partition][-1]
         job.run()
     for session in range(3):
-        topics.records[place].append(rest[session])
+        topics.records[input_partition].append(rest[session])
         at = Id.make(0xC0 + session, 1)
         commit(topics, at, 0, BRINGER._replace(session=session))
         job.run()
@@ -198,5 +200,7 @@ def test_an_operand_that_was_open_in_a_format_without_counts_goes_on(number: int
         pieces=[PieceRow(name, piece, 3, 0, piece) for piece in (1, 2)],
     )
     written = list(count_epoch(state, rows, 0, ChotkiStateSettings(shards=1)))
-    (mark,) = [EpochRecord.decode(one.value or b"") for one in written if one.stage is OutputStage.MARKS]
+    (mark,) = [
+        EpochRecord.decode(output.value or b"") for output in written if output.stage is OutputStage.MARKS
+    ]
     assert parse_vector(mark.vector) == {AT.src: AT.pro}

@@ -71,8 +71,8 @@ def test_the_state_is_what_a_replica_holds_and_marks_stand_behind_it(
     more = ChotkiTopics()
     story(more, 2)
     produce(kafka, more)
-    for place, records in more.records.items():
-        topics.records[place] += records
+    for input_partition, records in more.records.items():
+        topics.records[input_partition] += records
     model.run()
     run_once(spark, kafka, tmp_path)
     state: dict[bytes, bytes] = {}
@@ -125,16 +125,16 @@ def test_a_job_without_its_checkpoint_goes_on_from_what_it_had_written(
     run_once(spark, kafka, tmp_path / "first")
     before = len(read_records(kafka, "chotki.state"))
     produce(kafka, more)
-    for place, records in more.records.items():
-        topics.records[place] += records
+    for input_partition, records in more.records.items():
+        topics.records[input_partition] += records
     model.run()
     run_once(spark, kafka, tmp_path / "second")
-    found = read_records(kafka, "chotki.state")
-    state = {key: value for _, key, value in found if key is not None and value is not None}
+    stored = read_records(kafka, "chotki.state")
+    state = {key: value for _, key, value in stored if key is not None and value is not None}
     assert {EpochRecord.decode(value).epoch for key, value in state.items() if is_epoch_key(key)} == {2}
-    fields = fields_in(found)
+    fields = fields_in(stored)
     assert fields == {key: value for key, value in model.values().items() if is_field_key(key)}
     assert len(fields[large]) > 2 * MAX_MESSAGE_BYTES
-    assert sum(value is None for _, _, value in found) == 2, "the pieces of the earlier value"
+    assert sum(value is None for _, _, value in stored) == 2, "the pieces of the earlier value"
     # What had not changed is not written again.
-    assert len(found) - before < before
+    assert len(stored) - before < before

@@ -34,10 +34,10 @@ def test_spark_reads_the_newest_row_of_each_object(spark: SparkSession, tmp_path
     people = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "person"))
     newest = Window.partitionBy("_id").orderBy(f.desc("epoch"))
     people = people.withColumn("n", f.row_number().over(newest)).where("n = 1").drop("n")
-    tags = f.transform("Tags.present", lambda one: one.s)
+    tags = f.transform("Tags.present", lambda tag: tag.s)
     read = people.select("Name", tags, "Mail", "Visits", "Notes.present", "Seen", "epoch").orderBy("Name")
     (ben, ann) = [tuple(row) for row in read.collect()]
     assert ann == ("Dr", ["kept"], "a@b", 2**63, ann[4], {"1": 4096}, 2)
-    assert [(one.key.s, one.value.i) for one in ann[4]] == [("k", 1)]
+    assert [(pair.key.s, pair.value.i) for pair in ann[4]] == [("k", 1)]
     assert ben == ("Ben", [], None, 0, [], {}, 1)
-    assert people.where(f.exists("Tags.removed", lambda one: one.s == "old")).count() == 1
+    assert people.where(f.exists("Tags.removed", lambda tag: tag.s == "old")).count() == 1

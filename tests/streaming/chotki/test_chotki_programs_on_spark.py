@@ -50,28 +50,31 @@ def test_what_one_program_writes_another_reads(
             stop=Event(),
         )
 
-    with ChotkiWriter(kafka, owner="a", source=10) as one, ChotkiWriter(kafka, owner="b", source=11) as other:
-        one.write(NewClass(EVERY_TYPE, "everything"))
-        (first,) = one.write(
+    with (
+        ChotkiWriter(kafka, owner="a", source=10) as writer_a,
+        ChotkiWriter(kafka, owner="b", source=11) as writer_b,
+    ):
+        writer_a.write(NewClass(EVERY_TYPE, "everything"))
+        (first,) = writer_a.write(
             NewObject("everything", {"F": 2.5, "I": -1, "S": "tide", "N": 2, "E": [1, "a"]}, "first")
         )
         merge()
         # The other source sees the class, and both edit one object at once.
-        (second,) = other.write(NewObject("everything", {"R": first, "T": Term("word")}))
+        (second,) = writer_b.write(NewObject("everything", {"R": first, "T": Term("word")}))
         assert first is not None and second is not None
-        one.write(Edit(first, {"N": Plus(3), "Z": 5, "M": {"k": 1, "l": 2}, "E": ["a", "b"]}))
-        other.write(Edit(first, {"N": Plus(10), "Z": -2, "V": {7: Id.make(7, 1).pro}}))
+        writer_a.write(Edit(first, {"N": Plus(3), "Z": 5, "M": {"k": 1, "l": 2}, "E": ["a", "b"]}))
+        writer_b.write(Edit(first, {"N": Plus(10), "Z": -2, "V": {7: Id.make(7, 1).pro}}))
         merge()
-        one.write(Edit(first, {"M": {"l": 2}}), EditClass("everything", {"More": "S"}, {"S": "Text"}))
+        writer_a.write(Edit(first, {"M": {"l": 2}}), EditClass("everything", {"More": "S"}, {"S": "Text"}))
         merge()
-        last = [one.last_id, other.last_id]
+        last = [writer_a.last_id, writer_b.last_id]
 
     with ChotkiConsumer(kafka, stop_at_end=True) as consumer:
         changes = list(consumer)
         assert [consumer.vector[id.src] for id in last if id] == [id.pro for id in last if id]
-        found = consumer.get("first")
-    assert found is not None
-    assert found.fields == {
+        merged = consumer.get("first")
+    assert merged is not None
+    assert merged.fields == {
         "F": 2.5,
         "I": -1,
         "R": Id(0, 0),
@@ -84,9 +87,9 @@ def test_what_one_program_writes_another_reads(
         "V": {7: Id.make(7, 1).pro},
         "More": None,
     }
-    assert isinstance(found["E"], Elements) and found["E"].removed == (1,)
-    assert isinstance(found["M"], Pairs) and found["M"].removed == ("k",)
+    assert isinstance(merged["E"], Elements) and merged["E"].removed == (1,)
+    assert isinstance(merged["M"], Pairs) and merged["M"].removed == ("k",)
     assert {id.object.id for id in changes if isinstance(id, ObjectChange)} >= {first, second}
     # What several epochs changed comes as it stands, so the class may come once, in its last form.
-    assert [one.epoch for one in changes if isinstance(one, ClassChange)][-1] == 3
+    assert [change.epoch for change in changes if isinstance(change, ClassChange)][-1] == 3
     assert read_rejected(kafka) == []

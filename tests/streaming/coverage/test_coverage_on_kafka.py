@@ -41,7 +41,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 def say(kafka: KafkaSettings, records: list[Said]) -> None:
     for topic in ("fragments", "payloads", "holdings"):
-        produce(kafka, topic, [(one.key, one.value) for one in records if one.topic == topic])
+        produce(kafka, topic, [(record.key, record.value) for record in records if record.topic == topic])
 
 
 def test_coverage_is_kept_by_peer_and_log_over_restarts(
@@ -76,23 +76,27 @@ def test_coverage_is_kept_by_peer_and_log_over_restarts(
     )
     chance = random.Random(5)
     halves = [[], []]  # type: list[list[Said]]
-    for one in records[:-3]:
-        halves[chance.randrange(2)].append(one)
+    for record in records[:-3]:
+        halves[chance.randrange(2)].append(record)
     halves[1] += records[-3:]
     for half, entries in zip(halves, (log[:2], log[2:5]), strict=True):
         say(kafka, half)
-        produce(kafka, "entries", [one.arrival(0, inline=one.seq_num != 2)[:2] for one in entries])
+        produce(kafka, "entries", [entry.arrival(0, inline=entry.seq_num != 2)[:2] for entry in entries])
         run_jobs(spark, settings, stop=Event())
     run_jobs(spark, settings, stop=Event())  # what the job `logs` wrote last
 
     world = CoverageWorld()
-    world.run([one._replace(offset=offset) for offset, one in enumerate(records)])
-    world.run([Said("logs", key, one.encode()) for one in read_logs(kafka)[key]])
-    found = {one: CoverageRecord.decode(value) for one, value in read_all(kafka, "coverage") if one}
-    assert found == {
+    world.run([record._replace(offset=offset) for offset, record in enumerate(records)])
+    world.run([Said("logs", key, record.encode()) for record in read_logs(kafka)[key]])
+    coverages = {
+        row_key: CoverageRecord.decode(value) for row_key, value in read_all(kafka, "coverage") if row_key
+    }
+    assert coverages == {
         coverage_key(HEIGHTS_PEER_ID, key): world.of(key),
         coverage_key(PEER, key): world.of(key, PEER),
     }
-    held = found[coverage_key(HEIGHTS_PEER_ID, key)]
-    assert held.payloads == ((1, 6), (30, 31)) and any(start <= 30 < end for start, end in held.provable)
+    coverage = coverages[coverage_key(HEIGHTS_PEER_ID, key)]
+    assert coverage.payloads == ((1, 6), (30, 31)) and any(
+        start <= 30 < end for start, end in coverage.provable
+    )
     assert [record.entry for record in read_rejected(kafka)] == [b"junk"]

@@ -30,28 +30,28 @@ def links(number: int, *, broken: bool = False) -> EntryLinks:
 
 def by_definition(height: int, fragments: dict[int, EntryLinks]) -> set[int]:
     """Every entry, by every element of its pool."""
-    held = {*range(1, height + 1), *fragments}
-    top = max(held, default=0)
+    present = {*range(1, height + 1), *fragments}
+    top = max(present, default=0)
 
     def is_sound(number: int) -> bool:
         wrong = number in fragments and fragments[number].backlink == b"another entry's."
-        return number in held and not (wrong and number - 1 in held)
+        return number in present and not (wrong and number - 1 in present)
 
     return {
         number
-        for number in held
-        if all(one > top or is_sound(one) for one in (*lower_pool(number), *upper_pool(number)))
+        for number in present
+        if all(needed > top or is_sound(needed) for needed in (*lower_pool(number), *upper_pool(number)))
     }
 
 
 def found(height: int, fragments: dict[int, EntryLinks]) -> set[int]:
-    joined, held = RangeSet(), RangeSet()
+    joined, present = RangeSet(), RangeSet()
     joined.add(1, height + 1)
-    held.add(1, height + 1)
+    present.add(1, height + 1)
     for number in fragments:
-        held.add(number, number + 1)
+        present.add(number, number + 1)
     named = {number: name(number) for number in (lower_pool(height) if height else ())}
-    proven = provable_entries(held, joined, named, fragments)
+    proven = provable_entries(present, joined, named, fragments)
     return {number for start, end in proven for number in range(start, end)}
 
 
@@ -68,17 +68,17 @@ def test_what_is_provable_is_what_the_definition_of_pools_says(
     numbers = {*gaps}
     for number in pools_of:
         numbers.update(lower_pool(number), upper_pool(number))
-    fragments = {one: links(one, broken=one in broken) for one in numbers if one > height}
+    fragments = {number: links(number, broken=number in broken) for number in numbers if number > height}
     assert found(height, fragments) == by_definition(height, fragments)
 
 
 def test_exactly_the_pool_of_an_entry_of_a_long_log_proves_it() -> None:
     number = 100_000
     pool = {*lower_pool(number), *upper_pool(number)}
-    fragments = {one: links(one) for one in pool}
+    fragments = {needed: links(needed) for needed in pool}
     assert number in found(0, fragments)
     for missing in pool - {max(pool)}:
-        assert number not in found(0, {one: links(one) for one in pool - {missing}})
+        assert number not in found(0, {needed: links(needed) for needed in pool - {missing}})
 
 
 def test_the_proof_of_a_chain_ends_where_its_path_upwards_has_a_gap() -> None:

@@ -71,7 +71,7 @@ def in_shards(data: bytes, shard: Cid | None = None) -> list[Sent]:
 
 
 def dropped(data: bytes) -> list[Sent]:
-    return [one._replace(value=None) for one in in_shards(data)]
+    return [record._replace(value=None) for record in in_shards(data)]
 
 
 def published(world: DagWorld, id: bytes = ID) -> PublishedRecord:
@@ -298,8 +298,8 @@ def test_a_ucan_is_verified_once_while_it_is_remembered(monkeypatch: pytest.Monk
     monkeypatch.setattr(contents, "verify_signature", lambda ucan: seen.append(ucan.cid))
     remembered = contents.VerifiedUcans(max_cids=1)
     other = ucan(0, 1, {"can": "*", "with": "ucan:*"})
-    for one in (GRANT, GRANT, other, GRANT):
-        assert remembered.is_signed(one)
+    for grant in (GRANT, GRANT, other, GRANT):
+        assert remembered.is_signed(grant)
     assert seen == [GRANT.cid, other.cid, GRANT.cid]
 
 

@@ -56,17 +56,17 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 def say(kafka: KafkaSettings, records: list[Sent]) -> None:
     for topic in ("dag.nodes", "dag.publishes", "dag.blocked"):
-        produce(kafka, topic, [(one.key, one.value) for one in records if one.topic == topic])
-    by_cid(kafka, [one for one in records if one.topic == "dag.shards"])
+        produce(kafka, topic, [(record.key, record.value) for record in records if record.topic == topic])
+    by_cid(kafka, [record for record in records if record.topic == "dag.shards"])
 
 
 def by_cid(kafka: KafkaSettings, chunks: list[Sent]) -> None:
     """As connectors do: all of a shard lies in the partition of its CID."""
-    places = [cid_partition(split_shard_chunk_key(one.key)[0], 2) for one in chunks]
+    partitions = [cid_partition(split_shard_chunk_key(chunk.key)[0], 2) for chunk in chunks]
     write_records(
         kafka,
         "dag.shards",
-        [(place, one.key, one.value) for place, one in zip(places, chunks, strict=True)],
+        [(partition, chunk.key, chunk.value) for partition, chunk in zip(partitions, chunks, strict=True)],
     )
 
 
@@ -119,9 +119,9 @@ def test_what_follows_from_the_sources_is_written_over_restarts_and_is_the_same_
 
     world = DagWorld()
     world.run([*records, *dropped(LEAF_CAR)])
-    found = told(kafka)
-    assert found == world.picture
-    assert PublishedRecord.decode(found[0]["dag.published", ID]).state is PublishState.PENDING
+    derived = told(kafka)
+    assert derived == world.picture
+    assert PublishedRecord.decode(derived[0]["dag.published", ID]).state is PublishState.PENDING
     assert [record.entry for record in read_rejected(kafka)] == [b"junk"]
     for partition, key, _ in read_records(kafka, "dag.shard-index"):
         assert partition == cid_partition(split_shard_index_key(key)[0], 2)
@@ -136,7 +136,7 @@ def test_what_follows_from_the_sources_is_written_over_restarts_and_is_the_same_
     chance.shuffle(records)
     say(again, [*records, *dropped(LEAF_CAR)])
     run_jobs(spark, replace(settings, kafka=again, checkpoints=str(tmp_path / "two")), stop=Event())
-    assert told(again) == found
+    assert told(again) == derived
 
     # The same from an export of the topics into empty ones.
     with read_deployment(kafka) as folder:
@@ -145,4 +145,4 @@ def test_what_follows_from_the_sources_is_written_over_restarts_and_is_the_same_
     admin.create(imported)
     import_into_topics(imported, tmp_path / "export")
     run_jobs(spark, replace(settings, kafka=imported, checkpoints=str(tmp_path / "three")), stop=Event())
-    assert told(imported) == found
+    assert told(imported) == derived

@@ -61,8 +61,8 @@ def test_usual_records_are_taken_apart() -> None:
 @given(record=records, data=st.data())
 def test_what_is_taken_apart_is_a_record(record: EntryRecord, data: st.DataObject) -> None:
     value = bytearray(record.encode())
-    place = data.draw(st.integers(0, min(len(value), 400) - 1))
-    value[place] = data.draw(st.integers(0, 255))
+    position = data.draw(st.integers(0, min(len(value), 400) - 1))
+    value[position] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
         del value[data.draw(st.integers(0, len(value))) :]
     parts = take_apart(bytes(value))
@@ -91,10 +91,10 @@ def test_a_record_under_another_key_is_refused() -> None:
     ((_, value, *_),) = arrivals([entry])
     shards = Shards(SETTINGS)
     shards.run([(log_key(ALICE.public_key, 2), value, 0, 3), (b"", value, 0, 4), (None, value, 5, 6)])
-    found = refused(shards, "topics.record", "topics.record", "topics.record")
-    assert all(record.entry == entry.entry_bytes for record in found)
+    refusals = refused(shards, "topics.record", "topics.record", "topics.record")
+    assert all(record.entry == entry.entry_bytes for record in refusals)
     assert [key for key, _ in shards.rejected] == [log_key(ALICE.public_key, 2), b"", b""]
-    assert found[2].source == ("culm.entries", 5, 6)
+    assert refusals[2].source == ("culm.entries", 5, 6)
 
 
 def test_undecodable_bytes_are_kept_as_they_are() -> None:
@@ -125,11 +125,11 @@ def test_a_second_document_in_a_log_is_refused() -> None:
 
 def test_a_signature_counts_only_with_full_verification() -> None:
     (entry,) = make_log(ALICE, 1, 1)
-    ((key, value, *place),) = arrivals([entry])
+    ((key, value, *position),) = arrivals([entry])
     assert value is not None
     forged = value.replace(entry.entry_bytes[-8:], bytes(8))
     for verify_signature, code in ((True, "bamboo.signature"), (False, None)):
-        (rows,) = pack_records([(key, forged, 0, place[1])], SETTINGS, verify_signature=verify_signature)
+        (rows,) = pack_records([(key, forged, 0, position[1])], SETTINGS, verify_signature=verify_signature)
         (row,) = unpack_rows([(rows.heads, rows.sizes, rows.values)]).values
         if code is None:
             assert LogRecord.decode(row).seq_num == 1

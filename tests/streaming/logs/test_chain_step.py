@@ -44,10 +44,10 @@ def test_any_order_repetition_and_batching_gives_each_log_in_order_once(
 ) -> None:
     chance = random.Random(seed)
     entries = [
-        (place + chance.randint(0, disorder), chance.random(), checked)
+        (index + chance.randint(0, disorder), chance.random(), checked)
         for log in LOGS
         for _ in range(copies)
-        for place, checked in enumerate(log)
+        for index, checked in enumerate(log)
     ]
     entries.sort(key=lambda item: item[:2])
     records = arrivals([checked for _, _, checked in entries])
@@ -144,7 +144,7 @@ def test_read_backs_are_bounded_in_a_batch() -> None:
     log = LOGS[0]
     shards = Shards(ChainSettings(shards=1, blocks=1, max_fetches=3))
     shards.run(arrivals(log))
-    forks = [make_log(ALICE, 0, 1, text="other", after=log[:place])[0] for place in range(1, 9)]
+    forks = [make_log(ALICE, 0, 1, text="other", after=log[:height])[0] for height in range(1, 9)]
     shards.run(arrivals(forks, first_offset=100))
     assert shards.fetches == 3
     assert sum(refusal.first is not None for refusal in shards.refusals()) == 3
@@ -223,8 +223,8 @@ def test_early_arrivals_are_bounded_in_bytes_by_log_and_by_shard() -> None:
     ):
         shards = Shards(bounds)
         shards.run(arrivals([*LOGS[0][1:15], *LOGS[2][3:9]]))
-        held = sum(len(blob) for blob in shards.stores[0].of(EARLY).values())
-        assert 0 < held < 4100
+        early_bytes = sum(len(blob) for blob in shards.stores[0].of(EARLY).values())
+        assert 0 < early_bytes < 4100
         assert 0 < len(shards.refusals()) < 20
         assert set(shards.codes()) == {"logs.early_overflow"}
 
@@ -264,10 +264,12 @@ def test_a_log_longer_than_a_chunk_of_history_tells_repeats_from_forks() -> None
     assert len(store.of(BLOCKS)[0]) < 5000
     shards.run(arrivals(log, first_offset=5000))
     assert_complete(shards, [log])
-    forks = [make_log(ALICE, 9, 1, text="other", after=log[:place])[0] for place in (3, 255, 256, 257, 1090)]
+    forks = [
+        make_log(ALICE, 9, 1, text="other", after=log[:height])[0] for height in (3, 255, 256, 257, 1090)
+    ]
     shards.run(arrivals(forks, first_offset=9000))
     assert [(refusal.seq_num, refusal.first) for refusal in shards.refusals()] == [
-        (place + 1, log[place].entry_bytes) for place in (3, 255, 256, 257, 1090)
+        (height + 1, log[height].entry_bytes) for height in (3, 255, 256, 257, 1090)
     ]
 
 

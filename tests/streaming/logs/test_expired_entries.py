@@ -58,8 +58,8 @@ async def bring(folder: Path, edge: Edge, *logs: list[CheckedOperation]) -> None
 
 def repair(folder: Path, kafka: KafkaSettings, *more: str) -> tuple[int, dict[str, Any]]:
     """Run the command; returns its exit status and what it said."""
-    place = ["--dir", str(folder / "edge"), "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
-    done = CliRunner().invoke(app, ["logs", "repair", "--json", *place, *more])
+    options = ["--dir", str(folder / "edge"), "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
+    done = CliRunner().invoke(app, ["logs", "repair", "--json", *options, *more])
     return done.exit_code, json.loads(done.stdout)
 
 
@@ -93,23 +93,23 @@ async def test_what_expired_unread_is_produced_again_by_a_command_and_by_the_edg
     await run_job("first")
     assert heights() == {}
     assert (measured("culm_job_waiting"), measured("culm_job_expired_records")) == (1, 8)
-    told = [one.getMessage() for one in caplog.records if one.name == "culm_streaming.metrics"]
-    assert len(told) == 1 and "culm logs repair" in told[0]
+    messages = [record.getMessage() for record in caplog.records if record.name == "culm_streaming.metrics"]
+    assert len(messages) == 1 and "culm logs repair" in messages[0]
     assert "8 records of" in caplog.text, "they were gone when the job began"
 
-    status, said = await asyncio.to_thread(repair, tmp_path, kafka, "--dry-run")
-    assert (status, said["produced"]) == (3, 0)
-    assert {(row["public_key"], row["first"], row["last"]) for row in said["logs"]} == {
+    status, report = await asyncio.to_thread(repair, tmp_path, kafka, "--dry-run")
+    assert (status, report["produced"]) == (3, 0)
+    assert {(row["public_key"], row["first"], row["last"]) for row in report["logs"]} == {
         (LOG[0].entry.public_key.hex(), 1, 8),
         (OTHER[0].entry.public_key.hex(), 1, 2),
     }
     only_other = ("--author", OTHER[0].entry.public_key.hex())
     assert await asyncio.to_thread(repair, tmp_path, kafka, *only_other) == (
         0,
-        {"logs": [row for row in said["logs"] if row["log_id"] == 3], "missing_logs": 0, "produced": 2},
+        {"logs": [row for row in report["logs"] if row["log_id"] == 3], "missing_logs": 0, "produced": 2},
     )
-    status, said = await asyncio.to_thread(repair, tmp_path, kafka)
-    assert (status, said["produced"], len(said["logs"])) == (0, 8, 1), "the other log is to be read now"
+    status, report = await asyncio.to_thread(repair, tmp_path, kafka)
+    assert (status, report["produced"], len(report["logs"])) == (0, 8, 1), "the other log is to be read now"
     await run_job("first")
     assert heights() == {key: 8, other_key: 2}
     assert (measured("culm_job_waiting"), measured("culm_job_waiting_since_timestamp_seconds")) == (0, 0)

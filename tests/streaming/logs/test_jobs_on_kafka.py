@@ -66,9 +66,9 @@ def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, 
 
 
 def assert_logs(kafka: KafkaSettings, logs: list[list[CheckedOperation]]) -> None:
-    found = read_logs(kafka)
+    stored = read_logs(kafka)
     for log in logs:
-        assert [record.entry_hash for record in found[log_key(*log[0].log)]] == [e.hash for e in log]
+        assert [record.entry_hash for record in stored[log_key(*log[0].log)]] == [e.hash for e in log]
 
 
 def test_logs_leave_in_order_across_batches_and_restarts_and_bad_records_are_told(
@@ -92,7 +92,7 @@ def test_logs_leave_in_order_across_batches_and_restarts_and_bad_records_are_tol
     assert_logs(kafka, logs)
     rejected = read_rejected(kafka)
     by_code = {code: [r for r in rejected if r.code == code] for code in {r.code for r in rejected}}
-    assert {code: len(found) for code, found in by_code.items()} == {
+    assert {code: len(refusals) for code, refusals in by_code.items()} == {
         "bamboo.fork": 1,
         "bamboo.signature": 2,
         "topics.record": 2,
@@ -157,14 +157,16 @@ def test_bare_logs_of_both_flavours_go_to_logs_and_the_other_jobs_pass_them_over
     produce_entries(kafka, panda)
     for cut in (slice(5, None), slice(None, 5)):
         produce(
-            kafka, "entries", [one.arrival(0, inline=one.seq_num < 5)[:2] for log in bare for one in log[cut]]
+            kafka,
+            "entries",
+            [entry.arrival(0, inline=entry.seq_num < 5)[:2] for log in bare for entry in log[cut]],
         )
         run_once(spark, kafka, tmp_path, "logs")
     run_once(spark, kafka, tmp_path, "version-vectors", "blocks")
     assert_logs(kafka, [panda])
-    found = read_logs(kafka)
+    stored = read_logs(kafka)
     for log in bare:
-        assert found[log[0].key] == [one.log_record(inline=one.seq_num < 5) for one in log]
+        assert stored[log[0].key] == [entry.log_record(inline=entry.seq_num < 5) for entry in log]
     heights = version_vector_key(HEIGHTS_PEER_ID, BOB.public_key, 0), Vector(5).encode()
     assert read_all(kafka, "version-vectors") == [heights]
     summaries = [key for key, _ in read_all(kafka, "blocks") if key and key[0] == BlockKind.SUMMARY]
@@ -181,7 +183,7 @@ def test_jobs_run_until_told_to_stop_and_tell_their_metrics(
 
     def on_progress(progress: BatchProgress) -> None:
         seen.append(progress)
-        if {one.job for one in seen} == set(jobs_of("all")):
+        if {batch.job for batch in seen} == set(jobs_of("all")):
             stop.set()
 
     settings = RunSettings(kafka=kafka, checkpoints=str(tmp_path))

@@ -45,8 +45,8 @@ def test_the_rank_of_a_record_of_logs_sorts_as_its_number_and_is_written_as_the_
     ranked = frame.where(version_vectors._is_log_record()).select(
         "key", version_vectors._rank_of_record().alias("rank")
     )
-    found = ranked.select("key", "rank", version_vectors._value_of_rank().alias("value")).collect()
-    by_number = {int.from_bytes(row["key"], "big"): row for row in found}
+    written = ranked.select("key", "rank", version_vectors._value_of_rank().alias("value")).collect()
+    by_number = {int.from_bytes(row["key"], "big"): row for row in written}
     assert sorted(by_number) == NUMBERS
     ranks = [by_number[number]["rank"] for number in NUMBERS]
     assert ranks == [number - 2**63 for number in NUMBERS]
@@ -63,8 +63,8 @@ def test_receipts_of_one_batch_are_summed_up_before_they_travel() -> None:
             "value": pa.array([*receipts, b"x"], pa.binary()),
         }
     )
-    (held,) = version_vectors.held_ranks(iter([batch]))
-    assert held.to_pydict() == {
+    (ranks,) = version_vectors.held_ranks(iter([batch]))
+    assert ranks.to_pydict() == {
         "key": [version_vector_key(peer, author, 1), version_vector_key(peer, author, 2)],
         "rank": [9 - 2**63, 1 - 2**63],
     }

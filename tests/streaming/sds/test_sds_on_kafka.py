@@ -51,7 +51,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 
 
 def run_once(
-    spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, most: int = 20_000
+    spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, max_offsets: int = 20_000
 ) -> list[BatchProgress]:
     seen: list[BatchProgress] = []
     settings = RunSettings(
@@ -61,7 +61,8 @@ def run_once(
         once=True,
         job_settings={
             "sds": SdsJobSettings(
-                max_offsets_per_trigger=most, channels=ChannelsSettings(tail_bytes=300, chunk_bytes=1_000)
+                max_offsets_per_trigger=max_offsets,
+                channels=ChannelsSettings(tail_bytes=300, chunk_bytes=1_000),
             )
         },
     )
@@ -106,13 +107,16 @@ class Producer:
 
 def events(kafka: KafkaSettings) -> dict[str, list[SdsEventRecord]]:
     """What happened in each channel, as its numbers say."""
-    found: dict[str, dict[int, SdsEventRecord]] = {}
+    by_channel: dict[str, dict[int, SdsEventRecord]] = {}
     for key, value in read_all(kafka, "sds.events"):
         assert key is not None
         event = SdsEventRecord.decode(value)
-        former = found.setdefault(key.decode(), {}).setdefault(event.number, event)
+        former = by_channel.setdefault(key.decode(), {}).setdefault(event.number, event)
         assert former == event, "a number stands for one event"
-    return {channel_id: [one[number] for number in sorted(one)] for channel_id, one in found.items()}
+    return {
+        channel_id: [numbered[number] for number in sorted(numbered)]
+        for channel_id, numbered in by_channel.items()
+    }
 
 
 def acks(kafka: KafkaSettings) -> dict[AckKey, bytes]:
@@ -149,19 +153,21 @@ def test_hosted_and_remote_participants_talk_and_every_topic_tells_its_part(
     producer.put("sds.in", channels[0], b"no record")
     producer.hear(channels[0], b"junk")
     producer.flush()
-    seen = run_once(spark, kafka, tmp_path, most=7)
-    assert sum(one.rows_in for one in seen if one.job == "sds") == 14
+    seen = run_once(spark, kafka, tmp_path, max_offsets=7)
+    assert sum(progress.rows_in for progress in seen if progress.job == "sds") == 14
 
-    told = events(kafka)
+    channel_events = events(kafka)
     for channel_id in channels:
-        assert [event.number for event in told[channel_id]] == list(range(1, len(told[channel_id]) + 1))
-        texts = [event.content for event in told[channel_id] if event.kind in ("sent", "delivered")]
+        assert [event.number for event in channel_events[channel_id]] == list(
+            range(1, len(channel_events[channel_id]) + 1)
+        )
+        texts = [event.content for event in channel_events[channel_id] if event.kind in ("sent", "delivered")]
         assert texts == [b"one", b"two", b"three"]
     rows = acks(kafka)
     for channel_id in channels:
         summary = SdsChannelRecord.decode(rows[AckKey(channel_id)])
         assert (summary.log, summary.waiting, summary.outgoing, summary.participants) == (3, 0, 0, 1)
-        assert summary.event_number == len(told[channel_id])
+        assert summary.event_number == len(channel_events[channel_id])
         (message,) = [row for key, row in rows.items() if key.channel_id == channel_id and key.message_id]
         assert SdsAckRecord.decode(message).state == "acknowledged"
     stored = [SdsMessageRecord.decode(value) for _, value in read_all(kafka, "sds.messages")]

@@ -266,8 +266,8 @@ def test_one_id_with_two_contents_is_told_once_in_the_events_and_on_rejected() -
         shard.hear("c", encode(message, "spec"), key=BOB)
         shard.batch()
     assert codes(shard.written) == ["sds.message_id.disputed"]
-    told = [event for event in shard.events() if event.kind == "rejected"]
-    assert [(event.message_id, event.details["code"]) for event in told] == [
+    rejections = [event for event in shard.events() if event.kind == "rejected"]
+    assert [(event.message_id, event.details["code"]) for event in rejections] == [
         ("m1", "sds.message_id.disputed")
     ]
     assert [event.content for event in shard.events() if event.kind == "delivered"] == [b"one"]
@@ -294,7 +294,7 @@ def test_rows_of_acknowledgements_follow_a_message_to_its_end() -> None:
     assert SdsParticipantRecord.decode(rows_of(records)[AckKey("c", "alice")]).unacknowledged == 1
 
     records = shard.wait(31_000)
-    assert [(one.kind, one.wire) for one in outs(records)] == [("retry", out.wire)]
+    assert [(retry.kind, retry.wire) for retry in outs(records)] == [("retry", out.wire)]
     again = SdsAckRecord.decode(rows_of(records)[key])
     assert (again.state, again.attempts) == ("unacknowledged", 1)
 
@@ -314,7 +314,7 @@ def test_a_message_that_nobody_acknowledges_is_given_up_in_its_row_too() -> None
     shard.ask("c", "send", "alice", b"hello")
     records = shard.batch() + shard.wait(H)
     (out, *retries) = outs(records)
-    assert [one.wire for one in retries] == [out.wire] * 2
+    assert [retry.wire for retry in retries] == [out.wire] * 2
     assert SdsAckRecord.decode(rows_of(records)[AckKey("c", "alice", out.message_id)]).state == "gave_up"
     assert kinds(records)[-1] == "gave_up"
     assert shard.wait(H) == []

@@ -36,10 +36,10 @@ def test_rows_are_taken_in_one_order_however_they_come(
     rows = [
         Row(time, source, partition, at, *pair) for at, (time, source, partition, *pair) in enumerate(parts)
     ]
-    found = in_order(rows)
-    assert [row[:4] for row in found] == sorted(row[:4] for row in rows)
+    ordered = in_order(rows)
+    assert [row[:4] for row in ordered] == sorted(row[:4] for row in rows)
     chance.shuffle(rows)
-    assert in_order(rows) == found
+    assert in_order(rows) == ordered
 
 
 @given(st.lists(st.one_of(st.binary(max_size=60), st.just(None)), max_size=25))
@@ -86,7 +86,7 @@ def test_every_channel_is_looked_at_when_it_is_due_and_idle_ones_never(seed: int
             due[channel] = chance.choice((None, now_ms + chance.choice((0, 50, 700, 5_000, 500_000))))
             wake[channel] = wakes.put(channel, due[channel], wake.get(channel), now_ms)
         timer_ms = wakes.save(state, now_ms)
-        assert timer_ms is not None or all(one is None for one in wake.values())
+        assert timer_ms is not None or all(time_ms is None for time_ms in wake.values())
         now_ms += chance.choice((10, 150, 1_000, 40_000))
         while timer_ms is not None and timer_ms <= now_ms:
             wakes = DueCalendar.load(state, settings)
@@ -122,9 +122,9 @@ def test_the_copies_used_longest_ago_go_first() -> None:
     for name in (b"a", b"b", b"c"):
         cache.put(name, Copy.of(name, peer("alice")))
     assert cache.weight <= 200
-    held = [name for name in (b"a", b"b", b"c") if cache.take(name) is not None]
-    assert held == [b"a", b"b", b"c"][-len(held) :]
-    assert held
+    cached = [name for name in (b"a", b"b", b"c") if cache.take(name) is not None]
+    assert cached == [b"a", b"b", b"c"][-len(cached) :]
+    assert cached
     assert (cache.weight, len(cache)) == (0, 0)
 
 
@@ -209,10 +209,10 @@ def test_memory_is_bounded_when_a_batch_touches_very_many() -> None:
     kept = BucketedState(state)
     for number in range(2_000):
         kept.save(StateKind.CHANNEL, b"%d" % number, bytes(1 << 16))
-    held = sum(
+    loaded_bytes = sum(
         len(blob) for bucket in kept._maps[StateKind.CHANNEL]._loaded.values() for blob in bucket.values()
     )
-    assert held <= states._MAX_HELD_BYTES + (1 << 21)
+    assert loaded_bytes <= states._MAX_HELD_BYTES + (1 << 21)
     assert all(kept.load(StateKind.CHANNEL, b"%d" % number) == bytes(1 << 16) for number in range(2_000))
 
 
@@ -245,8 +245,8 @@ def test_a_filter_above_the_bound_of_a_channel_is_refused_with_its_code() -> Non
     records = shard.batch()
     assert [refused.code for refused in refusals(records)] == ["sds.bloom.size"] * 40
     assert large_filters(shard) == []
-    told = [event for number in range(40) for event in events(records, f"big-{number}")]
-    assert [event.details["code"] for event in told] == ["sds.bloom.size"] * 40
+    rejections = [event for number in range(40) for event in events(records, f"big-{number}")]
+    assert [event.details["code"] for event in rejections] == ["sds.bloom.size"] * 40
 
 
 def test_enlarged_filters_of_a_shard_are_bounded_together_and_default_ones_go_on() -> None:

@@ -292,9 +292,9 @@ def test_events_are_numbered_without_holes_by_channel() -> None:
     shard.batch()
     shard.wait(H)
     for channel_id in ("a", "b"):
-        told = shard.events(channel_id)
-        assert [event.number for event in told] == list(range(1, len(told) + 1))
-        times = [event.time_ms for event in told]
+        channel_events = shard.events(channel_id)
+        assert [event.number for event in channel_events] == list(range(1, len(channel_events) + 1))
+        times = [event.time_ms for event in channel_events]
         assert times == sorted(times)
 
 

@@ -120,8 +120,8 @@ def log_of(peer: SdsPeer) -> list[tuple[int, str]]:
     return list(peer.status().log)
 
 
-def has(found: Callable[[], list[Any]], count: int) -> bool:
-    return len(found()) == count
+def has(read_list: Callable[[], list[Any]], count: int) -> bool:
+    return len(read_list()) == count
 
 
 def contents(heard: list[EventFrame], kind: str) -> list[bytes]:

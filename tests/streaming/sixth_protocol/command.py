@@ -11,8 +11,11 @@ from tests.streaming.sixth_protocol.topics import NumberedNoteRecord
 
 def list_notes(kafka: KafkaFlags = KafkaFlags(), results: Results = Results()) -> None:  # noqa: B008
     """List all notes in their order."""
-    notes = [NumberedNoteRecord.decode(one.value) for one in read_to_end(kafka.settings(), "notes.numbered")]
-    results.rows(({"number": one.number, "text": one.text} for one in notes), ("number", "text"))
+    notes = [
+        NumberedNoteRecord.decode(message.value)
+        for message in read_to_end(kafka.settings(), "notes.numbered")
+    ]
+    results.rows(({"number": note.number, "text": note.text} for note in notes), ("number", "text"))
 
 
 app = noun("Notes that anybody may add to.", {"list": list_notes})

@@ -25,21 +25,23 @@ class NotesJobSettings:
 
 def notes_query(session: SparkSession, kafka: KafkaSettings, settings: NotesJobSettings) -> DataFrame:
     """Return the stream of records for Kafka's sink."""
-    numbered, rejected, said = map(kafka.topic, ("notes.numbered", "rejected", "notes.said"))
+    numbered, rejected, input_topic = map(kafka.topic, ("notes.numbered", "rejected", "notes.said"))
 
     def number(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = []
-            for one in batch.to_pylist():
+            for record in batch.to_pylist():
                 try:
-                    note = NumberedNoteRecord(one["offset"], NoteRecord.decode(one["value"]).text)
-                    rows.append((numbered, one["key"], note.encode()))
+                    note = NumberedNoteRecord(record["offset"], NoteRecord.decode(record["value"]).text)
+                    rows.append((numbered, record["key"], note.encode()))
                 except RecordError as error:
-                    source = (said, 0, one["offset"])
-                    value = rejection(error.code, str(error), entry=one["value"], source=source).encode()
+                    source = (input_topic, 0, record["offset"])
+                    value = rejection(error.code, str(error), entry=record["value"], source=source).encode()
                     rows.append((rejected, b"", value))
             columns = zip(*rows, strict=True)
-            yield pa.RecordBatch.from_arrays([pa.array(one) for one in columns], ["topic", "key", "value"])
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(column) for column in columns], ["topic", "key", "value"]
+            )
 
     notes = kafka_source(
         session, kafka, ("notes.said",), max_offsets_per_trigger=settings.max_offsets_per_trigger

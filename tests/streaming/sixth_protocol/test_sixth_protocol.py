@@ -148,17 +148,17 @@ async def test_what_is_noted_at_one_edge_is_numbered_and_read_at_another(
     async with (
         running(edge("west")) as west,
         running(edge("east")) as east,
-        peer(west, 1) as one,
-        peer(east, 2) as other,
+        peer(west, 1) as west_peer,
+        peer(east, 2) as east_peer,
     ):
-        await one.say("später\n".encode())
+        await west_peer.say("später\n".encode())
         await until(lambda: len(read_all(kafka, "notes.said")) == 4)
         await asyncio.to_thread(number_all)
-        said = await one.hear(4)
-        assert await other.hear(4) == said
-        assert {line.split(" ", 1)[-1] for line in said} == {"notes", "peer 1", "peer 2", "später"}
-        await one.say(b"n" * 300)
-        reason = await one.connection.wait_closed()
+        lines = await west_peer.hear(4)
+        assert await east_peer.hear(4) == lines
+        assert {line.split(" ", 1)[-1] for line in lines} == {"notes", "peer 1", "peer 2", "später"}
+        await west_peer.say(b"n" * 300)
+        reason = await west_peer.connection.wait_closed()
         assert (reason.code, reason.text[:13]) == (CloseCode.PROTOCOL, "notes.refused")
     (refused,) = [RejectedRecord.decode(value) for _, value in read_all(kafka, "rejected")]
     assert refused.source == (kafka.topic("notes.said"), 0, 0)
@@ -167,4 +167,4 @@ async def test_what_is_noted_at_one_edge_is_numbered_and_read_at_another(
         root.run(["notes", "list", "--json", "--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]) == 0
     )
     listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [f"{row['number']} {row['text']}" for row in listed] == said[1:]
+    assert [f"{row['number']} {row['text']}" for row in listed] == lines[1:]

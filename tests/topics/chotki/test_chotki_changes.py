@@ -45,14 +45,16 @@ class LogReader:
 
     @property
     def is_read(self) -> bool:
-        return all(place == len(each) for place, each in zip(self._places, self.log.partitions, strict=True))
+        return all(
+            position == len(each) for position, each in zip(self._places, self.log.partitions, strict=True)
+        )
 
     def poll(self, _: float) -> list[AppliedEpoch]:
         applied = []
         for number, records in enumerate(self.log.partitions):
             first, self._places[number] = self._places[number], min(len(records), self._places[number] + 7)
-            applied += [self._staging.take(one) for one in records[first : self._places[number]]]
-        return [one for one in applied if one is not None]
+            applied += [self._staging.take(record) for record in records[first : self._places[number]]]
+        return [epoch for epoch in applied if epoch is not None]
 
     def close(self) -> None:
         """Nothing."""
@@ -99,7 +101,9 @@ def test_changes_since_an_offset_lead_to_the_objects_of_now(steps: Steps, compac
     written.merge()
     if compacted:
         written.log.compact(0, 1, 2)
-    expected = {one.id: one for one in Objects(written.state.table).objects()}
+    expected = {object_.id: object_ for object_ in Objects(written.state.table).objects()}
     for mirror, since in notes:
         consume(written.log, mirror, since)
-        assert mirror == {id: one for id, one in expected.items() if id.src != SYSTEM_SOURCE or id in mirror}
+        assert mirror == {
+            id: object_ for id, object_ in expected.items() if id.src != SYSTEM_SOURCE or id in mirror
+        }

@@ -42,7 +42,7 @@ class Story:
 
     def merge(self) -> int:
         for (source, partition), records in self._topics.records.items():
-            write_records(self._settings, TOPICS[source], [(partition, *one) for one in records])
+            write_records(self._settings, TOPICS[source], [(partition, *record) for record in records])
         self._topics.records.clear()
         return self.job.run()
 
@@ -58,9 +58,9 @@ def test_objects_are_there_by_class_once_an_epoch_has_them(settings: KafkaSettin
         assert (consumer.epoch, consumer.get(story.first)) == (0, None)
         story.merge()
         assert consumer.load()
-        (one,) = consumer.objects(story.cls)
-        assert (one.id, one.fields) == (story.first, {"Name": "tide", "Count": 0, "Tags": {}})
-        assert consumer.get(str(story.first)) == one
+        (object_,) = consumer.objects(story.cls)
+        assert (object_.id, object_.fields) == (story.first, {"Name": "tide", "Count": 0, "Tags": {}})
+        assert consumer.get(str(story.first)) == object_
         assert consumer.get("nothing") is None
         assert [each.id for each in consumer.classes()] == [Id.make(0, 1), Id.make(0, 3), story.cls]
         assert consumer.vector == story.job.job.vector
@@ -73,7 +73,7 @@ def test_changes_come_epoch_by_epoch_and_go_on_from_an_offset(settings: KafkaSet
     with ChotkiConsumer(settings, classes=[story.cls], stop_at_end=True) as consumer:
         seen = list(consumer)
         since, origin = consumer.positions(), consumer.origin
-    assert [type(one) for one in seen] == [ClassChange, ObjectChange]
+    assert [type(change) for change in seen] == [ClassChange, ObjectChange]
     assert isinstance(seen[1], ObjectChange) and seen[1].is_new
     assert seen[1].fields == ("Name", "Count", "Tags")
 
@@ -82,12 +82,20 @@ def test_changes_come_epoch_by_epoch_and_go_on_from_an_offset(settings: KafkaSet
     story.writer.publish("C", story.cls, entry("S", "Title", 1))
     story.merge()
     with ChotkiConsumer(settings, since=since, origin=origin, stop_at_end=True) as consumer:
-        one, other = consumer
+        object_change, class_change = consumer
         assert consumer.poll(0) is None
         assert consumer.positions() != since
-    assert isinstance(one, ObjectChange) and not one.is_new
-    assert (one.object.id, one.epoch, one.object.fields[one.fields[0]]) == (story.first, 2, "flood")
-    assert isinstance(other, ClassChange) and list(other.class_.fields) == ["Title", "Count", "Tags"]
+    assert isinstance(object_change, ObjectChange) and not object_change.is_new
+    assert (
+        object_change.object.id,
+        object_change.epoch,
+        object_change.object.fields[object_change.fields[0]],
+    ) == (story.first, 2, "flood")
+    assert isinstance(class_change, ClassChange) and list(class_change.class_.fields) == [
+        "Title",
+        "Count",
+        "Tags",
+    ]
 
 
 def test_positions_stay_until_an_epoch_is_handed_out(settings: KafkaSettings) -> None:
@@ -113,7 +121,7 @@ def test_changes_come_in_an_event_loop(settings: KafkaSettings) -> None:
                     consumer.stop()
             return changes
 
-    assert any(isinstance(one, ClassChange) for one in asyncio.run(listen()))
+    assert any(isinstance(change, ClassChange) for change in asyncio.run(listen()))
 
 
 def test_a_state_dir_is_gone_on_from(settings: KafkaSettings, tmp_path: Path) -> None:
@@ -134,8 +142,8 @@ def test_a_state_dir_is_gone_on_from(settings: KafkaSettings, tmp_path: Path) ->
         settings, state_dir=tmp_path, since=since, origin=origin, stop_at_end=True
     ) as consumer:
         assert consumer.remaining_records() > 0
-        (one,) = consumer
-        assert isinstance(one, ObjectChange) and one.object["Name"] == "flood"
+        (change,) = consumer
+        assert isinstance(change, ObjectChange) and change.object["Name"] == "flood"
         assert (consumer.remaining_records(), consumer.bad_records) == (0, 0)
     with pytest.raises(StateFileFailed):
         consumer.get(story.first)

@@ -46,13 +46,13 @@ def test_what_is_too_large_is_not_written() -> None:
 def test_a_large_operand_travels_in_pieces(size: int) -> None:
     operand = bytes(size)
     records = list(OperandRecord.of(RecordOrigin(bytes(32), 1, 2), operand))
-    assert [one.piece for one in records] == list(range(records[0].pieces))
-    assert b"".join(one.operand for one in records) == operand
+    assert [record.piece for record in records] == list(range(records[0].pieces))
+    assert b"".join(record.operand for record in records) == operand
 
 
 @given(points, st.sampled_from("OFS"), st.integers(1, 64))
-def test_all_of_a_block_is_in_one_partition(one: Id, letter: str, partitions: int) -> None:
-    field, vector = object_key(one, letter), vector_key(block_of(one))
+def test_all_of_a_block_is_in_one_partition(id: Id, letter: str, partitions: int) -> None:
+    field, vector = object_key(id, letter), vector_key(block_of(id))
     assert is_field_key(field) and is_vector_key(vector)
     assert block_partition(field, partitions) == block_partition(vector, partitions) < partitions
 
@@ -75,7 +75,7 @@ def test_other_keys_are_refused(key: bytes | None) -> None:
 def test_a_block_holds_65536_sequence_numbers() -> None:
     first, last, beyond = (object_key(Id.make(5, seq), "O") for seq in (0, 0xFFFF, 0x10000))
     assert BLOCK_BITS == 28
-    assert len({block_partition(one, 2**20) for one in (first, last)}) == 1
+    assert len({block_partition(key, 2**20) for key in (first, last)}) == 1
     assert block_partition(beyond, 2**20) != block_partition(first, 2**20)
 
 

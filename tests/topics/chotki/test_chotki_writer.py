@@ -45,9 +45,9 @@ def packets(settings: KafkaSettings) -> list[tuple[int, bytes | None, PacketReco
 def fields(settings: KafkaSettings, name: str) -> Mapping[str, object]:
     with ChotkiConsumer(settings) as consumer:
         assert consumer.load()
-        found = consumer.get(name)
-        assert found is not None
-        return found.fields
+        object_ = consumer.get(name)
+        assert object_ is not None
+        return object_.fields
 
 
 def test_what_was_written_is_read_when_the_job_has_merged_it(settings: KafkaSettings) -> None:
@@ -61,9 +61,9 @@ def test_what_was_written_is_read_when_the_job_has_merged_it(settings: KafkaSett
         job.run()
         with ChotkiConsumer(settings) as consumer:
             assert consumer.load()
-            found = consumer.get("ann")
-            assert found is not None and found.id == ann
-            assert found.fields == {"Name": "Ann", "Visits": 2}
+            object_ = consumer.get("ann")
+            assert object_ is not None and object_.id == ann
+            assert object_.fields == {"Name": "Ann", "Visits": 2}
             assert writer.last_id is not None
             assert consumer.vector[10] == writer.last_id.pro, "it counts without a gap"
     assert job.job.rejected == []
@@ -72,12 +72,12 @@ def test_what_was_written_is_read_when_the_job_has_merged_it(settings: KafkaSett
 def test_packets_lie_in_their_order_in_the_partition_of_the_source(settings: KafkaSettings) -> None:
     with ChotkiWriter(settings, owner="a", source=10) as writer:
         writer.write(PERSON, *(NewObject("person", {"Name": str(number)}) for number in range(100)))
-    found = packets(settings)
-    assert {(partition, key) for partition, key, _ in found} == {
+    stored = packets(settings)
+    assert {(partition, key) for partition, key, _ in stored} == {
         (source_partition(10, PARTITIONS), source_key(10))
     }
-    assert [one.after for _, _, one in found] == sorted(one.after for _, _, one in found)
-    assert len(found) == 103
+    assert [record.after for _, _, record in stored] == sorted(record.after for _, _, record in stored)
+    assert len(stored) == 103
 
 
 def test_a_second_writer_is_refused_until_the_first_has_closed(settings: KafkaSettings) -> None:
@@ -162,8 +162,8 @@ def test_calls_of_an_event_loop_keep_their_order(settings: KafkaSettings) -> Non
             several = [writer.write_async(Edit("ann", {"Visits": Plus(1)})) for _ in range(20)]
             return [first, *await asyncio.gather(*several)]
 
-    found = asyncio.run(write())
-    assert [one[-1] for one in found[1:]] == [Id.make(10, 5 + number) for number in range(20)]
+    ids_by_call = asyncio.run(write())
+    assert [ids[-1] for ids in ids_by_call[1:]] == [Id.make(10, 5 + number) for number in range(20)]
     JobOnKafka(settings).run()
     assert fields(settings, "ann")["Visits"] == 20
 
@@ -172,7 +172,7 @@ def test_a_source_of_a_replica_elsewhere_is_refused(settings: KafkaSettings) -> 
     topics = ChotkiTopics(PARTITIONS)
     Writer(11, topics).publish("C", Id(0, 0), CLASS_BODY)
     for (source, partition), records in topics.records.items():
-        write_records(settings, TOPICS[source], [(partition, *one) for one in records])
+        write_records(settings, TOPICS[source], [(partition, *record) for record in records])
     JobOnKafka(settings).run()
     with pytest.raises(SourceTaken, match="in use by a replica"):
         ChotkiWriter(settings, owner="a", source=11)
@@ -238,7 +238,7 @@ def test_a_writer_that_was_killed_gave_no_id_twice_and_lost_nothing_confirmed(
         with child(command) as program:
             assert program.stdout is not None
             confirmed = [program.stdout.readline().strip() for _ in range(killed)]
-        stored = [str(parse(one.packet).id) for _, _, one in packets(settings)]
+        stored = [str(parse(record.packet).id) for _, _, record in packets(settings)]
         assert set(confirmed) <= set(stored) and len(stored) == len(set(stored))
         with pytest.raises(SourceTaken, match="has a writer"):
             ChotkiWriter(settings, owner="a")

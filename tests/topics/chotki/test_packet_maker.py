@@ -54,11 +54,11 @@ class Side:
 
     def write(self, *changes: Change) -> list[Id | None]:
         made = self.maker.make(changes)
-        for one in made:
-            for packet in one.packets:
+        for change_result in made:
+            for packet in change_result.packets:
                 self.replica.apply(read_live(parse(packet.packet), packet.packet))
                 self.packets.append(packet)
-        return [one.id for one in made]
+        return [change_result.id for change_result in made]
 
     def held(self) -> Objects:
         table = StateFile()
@@ -69,9 +69,9 @@ class Side:
 
     def fields(self, name: str | Id) -> dict[str, Any]:
         view = self.held()
-        found = view.object(view.resolve(name))
-        assert found is not None
-        return dict(found.fields)
+        object_ = view.object(view.resolve(name))
+        assert object_ is not None
+        return dict(object_.fields)
 
 
 def test_a_source_begins_with_its_own_object() -> None:
@@ -136,16 +136,16 @@ def test_packets_are_numbered_and_build_on_each_other() -> None:
 def test_a_source_goes_on_where_it_stopped() -> None:
     maker = PacketMaker(10, StateFile(), last=Id.make(10, 7, 2).pro, after=Id.make(10, 5).pro)
     (made,) = maker.make([NewClass({"Name": "S"})])
-    assert [(one.id, one.after) for one in made.packets] == [(Id.make(10, 8), Id.make(10, 5).pro)]
+    assert [(packet.id, packet.after) for packet in made.packets] == [(Id.make(10, 8), Id.make(10, 5).pro)]
 
 
 def test_fields_of_a_class_are_added_and_renamed() -> None:
     side = Side()
     side.write(PERSON, ANN, EditClass("person", {"Mail": "S"}, {"Name": "Title"}))
     side.write(Edit("ann", {"Mail": "a@b", "Title": "Dr"}))
-    found = side.fields("ann")
-    assert list(found) == ["Title", "Age", "Visits", "Debt", "Tags", "Notes", "Mail"]
-    assert (found["Title"], found["Mail"], found["Age"]) == ("Dr", "a@b", 42)
+    fields = side.fields("ann")
+    assert list(fields) == ["Title", "Age", "Visits", "Debt", "Tags", "Notes", "Mail"]
+    assert (fields["Title"], fields["Mail"], fields["Age"]) == ("Dr", "a@b", 42)
 
 
 def test_a_text_may_name_what_it_refers_to() -> None:
@@ -171,8 +171,8 @@ def test_fields_behind_a_hole_are_written_with_the_object() -> None:
     side.learn()
     (id,) = side.write(NewObject(cls, {"B": "b", "Far..": "f", "Num.": 4}))
     assert id is not None
-    found = side.fields(id)
-    assert (found["B"], found["Far.."], found["Num."]) == ("b", "f", 4)
+    fields = side.fields(id)
+    assert (fields["B"], fields["Far.."], fields["Num."]) == ("b", "f", 4)
 
 
 @pytest.mark.parametrize(

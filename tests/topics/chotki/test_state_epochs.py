@@ -90,7 +90,7 @@ def test_marks_that_compaction_took_are_not_waited_for(compacted: tuple[int, ...
     job, log = epochs(4)
     log.compact(*compacted)
     staging = EpochStaging(3)
-    assert [one.epoch for one in log.read(staging)][-1] == 4
+    assert [applied.epoch for applied in log.read(staging)][-1] == 4
     assert holds_what(job, staging)
     ends = {number: records[-1].offset + 1 for number, records in enumerate(log.partitions)}
     assert staging.state.offsets == ends
@@ -98,12 +98,12 @@ def test_marks_that_compaction_took_are_not_waited_for(compacted: tuple[int, ...
 
 def test_a_micro_batch_that_ran_again_changes_nothing() -> None:
     job, log = epochs(2)
-    again = [one for one in job.written if one.partition is not None]
+    again = [output for output in job.written if output.partition is not None]
     log.write(again[len(again) // 2 :])
     staging = EpochStaging(3)
     seen = log.read(staging)
     assert holds_what(job, staging)
-    assert all(not list(staging.state.table.changed(one.window)) for one in seen[2:])
+    assert all(not list(staging.state.table.changed(applied.window)) for applied in seen[2:])
 
 
 def test_records_that_are_none_are_passed_over_and_counted() -> None:
@@ -130,7 +130,7 @@ def test_a_repeat_of_the_epoch_that_counts_is_not_waited_for_in_other_partitions
     assert len(log.read(staging)) == 1
     before = staging.state.store()
     first = log.partitions[0]
-    again = [replace(one, offset=one.offset + len(first)) for one in first]
-    assert [staging.take(one) for one in again] == [None] * len(again)
+    again = [replace(message, offset=message.offset + len(first)) for message in first]
+    assert [staging.take(message) for message in again] == [None] * len(again)
     assert staging.waiting == 0 and staging.state.offsets[0] == again[-1].offset + 1
     assert staging.state.store() == before

@@ -59,13 +59,13 @@ def write_shards(settings: KafkaSettings, *shards: bytes, forged: bytes | None =
     indexes: list[tuple[int, bytes | None, bytes | None]] = []
     for data in shards:
         shard = cid_of(CAR, data)
-        place = cid_partition(shard, PARTITIONS)
+        partition = cid_partition(shard, PARTITIONS)
         for key, chunk in cut_shard(shard, len(data), [forged or data], space=SPACE):
-            chunks.append((place, key, chunk.encode()))
+            chunks.append((partition, key, chunk.encode()))
         car = read_car(data)
-        blocks = [BlockPlace(one.cid, one.offset, len(one.data)) for one in car.sections]
+        blocks = [BlockPlace(section.cid, section.offset, len(section.data)) for section in car.sections]
         for key, record in shard_index(shard, len(data), car.roots, blocks):
-            indexes.append((place, key, record.encode()))
+            indexes.append((partition, key, record.encode()))
     write_records(settings, "dag.shards", chunks)
     write_records(settings, "dag.shard-index", indexes)
 
@@ -75,7 +75,7 @@ def shard_of(block: bytes) -> bytes:
 
 
 def others(start: int, count: int) -> list[bytes]:
-    return [shard_of(one.to_bytes(4, "big")) for one in range(start, start + count)]
+    return [shard_of(number.to_bytes(4, "big")) for number in range(start, start + count)]
 
 
 def put_directory(settings: KafkaSettings) -> Cid:
@@ -120,9 +120,9 @@ def test_a_whole_shard_is_put_together_and_one_that_was_dropped_is_not_there(set
         with assembly:
             assert assembly.read() == data
         assert content.shard(cid_of(CAR, b"none")) is None
-        place = cid_partition(shard, PARTITIONS)
+        partition = cid_partition(shard, PARTITIONS)
         keys = [key for key, _ in shard_index(shard, len(data), [], [])]
-        write_records(settings, "dag.shard-index", [(place, key, None) for key in keys])
+        write_records(settings, "dag.shard-index", [(partition, key, None) for key in keys])
         content.catch_up()
         assert content.shard(shard) is None
         assert content.block(cid_of(RAW, block)) is None
@@ -154,18 +154,18 @@ D = publish(4, C.cid)
 
 
 def said(tip: PublishRecord, *, complete: Cid | None = None, revoked: tuple[Cid, ...] = ()) -> bytes:
-    found = None if complete is None else CompletePublish(complete, tip.cid, tip.cid, None)
+    complete_publish = None if complete is None else CompletePublish(complete, tip.cid, tip.cid, None)
     return PublishedRecord(
-        tip.cid, (tip.cid,), 1, PublishState.PENDING, NO_LINKS, first_links(revoked), found
+        tip.cid, (tip.cid,), 1, PublishState.PENDING, NO_LINKS, first_links(revoked), complete_publish
     ).encode()
 
 
 def test_changes_come_in_order_and_go_on_where_they_were(settings: KafkaSettings) -> None:
-    produce(settings, "dag.publishes", [(ID, one.encode()) for one in (A, B, C, D)])
+    produce(settings, "dag.publishes", [(ID, publish.encode()) for publish in (A, B, C, D)])
     produce(settings, PUBLISHED_TOPIC, [(ID, said(A, complete=A.cid)), (OTHER, said(A)), (ID, b"junk")])
     with DagConsumer(settings, ids=[ID], stop_at_end=True) as consumer:
-        found = [(change.kind.value, change.cid) for change in consumer]
-        assert found == [("tip", A.cid), ("complete", A.cid)]
+        changes = [(change.kind.value, change.cid) for change in consumer]
+        assert changes == [("tip", A.cid), ("complete", A.cid)]
         positions, origin = consumer.positions(), consumer.origin
         assert consumer.passed_over.records == 1
         assert consumer.published()[ID].tip == A.cid
@@ -176,8 +176,8 @@ def test_changes_come_in_order_and_go_on_where_they_were(settings: KafkaSettings
     )
     kafka = settings
     with DagConsumer(kafka, ids=[ID], start_at=positions, origin=origin, stop_at_end=True) as consumer:
-        found = [(change.kind.value, change.cid) for change in consumer]
-    assert found == [
+        changes = [(change.kind.value, change.cid) for change in consumer]
+    assert changes == [
         ("tip", B.cid),
         ("superseded", B.cid),
         ("tip", D.cid),
@@ -191,7 +191,7 @@ def test_changes_come_in_order_and_go_on_where_they_were(settings: KafkaSettings
 
 
 def test_positions_stay_before_changes_that_were_not_handed_out(settings: KafkaSettings) -> None:
-    produce(settings, "dag.publishes", [(ID, one.encode()) for one in (A, B)])
+    produce(settings, "dag.publishes", [(ID, publish.encode()) for publish in (A, B)])
     produce(settings, PUBLISHED_TOPIC, [(ID, said(A)), (ID, said(B))])
     with DagConsumer(settings) as consumer:
         first = consumer.poll(30)
@@ -228,7 +228,7 @@ def test_the_example_keeps_what_an_id_publishes_and_goes_on_after_a_kill(
     settings: KafkaSettings, tmp_path: Path
 ) -> None:
     root = put_directory(settings)
-    produce(settings, "dag.publishes", [(ID, one.encode()) for one in (A, B)])
+    produce(settings, "dag.publishes", [(ID, publish.encode()) for publish in (A, B)])
     complete = CompletePublish(A.cid, root, A.cid, None)
     first = PublishedRecord(A.cid, (A.cid,), 1, PublishState.COMPLETE, NO_LINKS, NO_LINKS, complete)
     produce(settings, PUBLISHED_TOPIC, [(ID, first.encode())])

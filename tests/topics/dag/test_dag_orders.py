@@ -22,7 +22,7 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.kafka.topic_io import produce
 
-A, B, C, D = (cid_of(DAG_CBOR, bytes([one])) for one in range(4))
+A, B, C, D = (cid_of(DAG_CBOR, bytes([number])) for number in range(4))
 ID, OTHER = bytes(32), bytes([1]) * 32
 pools = st.lists(st.sampled_from([A, B, C, D]), max_size=8)
 
@@ -52,8 +52,10 @@ def test_records_that_were_forgotten_leave_the_rest_in_its_place(
 
 
 def record(tip: Cid, *, complete: Cid | None = None, revoked: tuple[Cid, ...] = ()) -> PublishedRecord:
-    found = None if complete is None else CompletePublish(complete, A, A, None)
-    return PublishedRecord(tip, (tip,), 1, PublishState.PENDING, NO_LINKS, first_links(revoked), found)
+    complete_publish = None if complete is None else CompletePublish(complete, A, A, None)
+    return PublishedRecord(
+        tip, (tip,), 1, PublishState.PENDING, NO_LINKS, first_links(revoked), complete_publish
+    )
 
 
 PRIORS = {C: B, B: A, D: A}
@@ -79,13 +81,13 @@ def builds_on(new: Cid, old: Cid) -> bool:
 def test_a_change_is_told_by_its_kind(
     before: PublishedRecord | None, after: PublishedRecord, changes: list[str]
 ) -> None:
-    found = changes_between(ID, before, after, builds_on)
-    assert [one.kind for one in found] == changes
-    for one in found:
-        if one.kind is DagChangeKind.SUPERSEDED:
-            assert before is not None and one.cid == before.tip
-        if one.kind is DagChangeKind.TIP:
-            assert one.cid == after.tip
+    reported = changes_between(ID, before, after, builds_on)
+    assert [change.kind for change in reported] == changes
+    for change in reported:
+        if change.kind is DagChangeKind.SUPERSEDED:
+            assert before is not None and change.cid == before.tip
+        if change.kind is DagChangeKind.TIP:
+            assert change.cid == after.tip
 
 
 @pytest.mark.kafka

@@ -99,7 +99,7 @@ def test_of_processes_that_publish_at_once_those_of_one_record_start(
         except RulesDiffer:
             refused.append(own)
 
-    threads = [threading.Thread(target=process, args=([BOUND, BEARER][one % 2],)) for one in range(6)]
+    threads = [threading.Thread(target=process, args=([BOUND, BEARER][number % 2],)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -64,8 +64,8 @@ def test_a_shard_that_was_dropped_holds_nothing_and_another_one_still_does() -> 
     )
     places.take([message(shard_index_key(ONE, number), b"") for number in (0, 1)], {3: 4})
     assert places.shard(ONE) is None
-    held = places.block(A)
-    assert held is not None and held.shard.cid == TWO
+    block = places.block(A)
+    assert block is not None and block.shard.cid == TWO
     places.take([message(shard_index_key(TWO, 0), b"")], {3: 5})
     assert places.block(A) is None
     places.close()

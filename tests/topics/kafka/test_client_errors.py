@@ -98,6 +98,6 @@ def test_a_cluster_without_brokers_is_a_failure_in_the_end(monkeypatch: pytest.M
         cluster.await_brokers(Client({}), 0.01)
 
 
-@pytest.mark.parametrize(("answer", "found"), [({}, False), (AWAY, False), ({1: "here"}, True)])
-def test_a_glance_says_whether_there_are_brokers(answer: dict[int, str], found: bool) -> None:
-    assert cluster.has_brokers(Client(answer), 1) is found
+@pytest.mark.parametrize(("answer", "expected"), [({}, False), (AWAY, False), ({1: "here"}, True)])
+def test_a_glance_says_whether_there_are_brokers(answer: dict[int, str], expected: bool) -> None:
+    assert cluster.has_brokers(Client(answer), 1) is expected

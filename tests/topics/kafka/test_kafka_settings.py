@@ -41,9 +41,11 @@ SECRETS = {
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_is_never_shown(name: str) -> None:
-    given = KafkaSettings(bootstrap="kafka.example:9092", options={name: "hunter2", "client.id": "me"})
+    kafka_settings = KafkaSettings(
+        bootstrap="kafka.example:9092", options={name: "hunter2", "client.id": "me"}
+    )
     assert is_secret(name)
-    for shown in (repr(given), str(given), str(given.redacted())):
+    for shown in (repr(kafka_settings), str(kafka_settings), str(kafka_settings.redacted())):
         assert "hunter2" not in shown
         assert "client.id" in shown
 
@@ -70,18 +72,18 @@ def test_what_correctness_rests_on_cannot_be_set(name: str) -> None:
 
 
 def test_options_take_the_values_of_configuration_files() -> None:
-    given = KafkaSettings.model_validate(
+    kafka_settings = KafkaSettings.model_validate(
         {"bootstrap": "h:1", "options": {"linger.ms": 5, "socket.nagle.disable": True}}
     )
-    assert given.options == {"linger.ms": "5", "socket.nagle.disable": "true"}
+    assert kafka_settings.options == {"linger.ms": "5", "socket.nagle.disable": "true"}
 
 
 def test_clients_are_made_without_a_broker() -> None:
-    given = settings(linger__ms="7", client__id="me", java__linger__ms="3")
-    kafka.producer(given)
-    kafka.producer(given, bulk=True)
-    kafka.consumer(given, group_id="g").close()
-    kafka.admin(given)
+    kafka_settings = settings(linger__ms="7", client__id="me", java__linger__ms="3")
+    kafka.producer(kafka_settings)
+    kafka.producer(kafka_settings, bulk=True)
+    kafka.consumer(kafka_settings, group_id="g").close()
+    kafka.admin(kafka_settings)
 
 
 def test_sasl_without_a_mechanism_is_refused_with_the_reason() -> None:
@@ -90,19 +92,19 @@ def test_sasl_without_a_mechanism_is_refused_with_the_reason() -> None:
 
 
 def test_topic_names_partitions_and_properties_follow_the_settings() -> None:
-    given = KafkaSettings(
+    kafka_settings = KafkaSettings(
         bootstrap="h:1",
         prefix="edge.",
         partitions=3,
         min_insync_replicas=2,
         topic_config={"logs": {"remote.storage.enable": "true"}},
     )
-    assert given.topic("logs") == "edge.logs" == topic_name("edge.", "logs")
-    assert given.partitions_of(spec("logs")) == 3
-    assert given.partitions_of(spec("announcements")) == 1
-    assert given.config_of(spec("logs"))["remote.storage.enable"] == "true"
-    assert given.config_of(spec("logs"))["min.insync.replicas"] == "2"
-    assert "remote.storage.enable" not in given.config_of(spec("entries"))
+    assert kafka_settings.topic("logs") == "edge.logs" == topic_name("edge.", "logs")
+    assert kafka_settings.partitions_of(spec("logs")) == 3
+    assert kafka_settings.partitions_of(spec("announcements")) == 1
+    assert kafka_settings.config_of(spec("logs"))["remote.storage.enable"] == "true"
+    assert kafka_settings.config_of(spec("logs"))["min.insync.replicas"] == "2"
+    assert "remote.storage.enable" not in kafka_settings.config_of(spec("entries"))
     with pytest.raises(ValidationError, match="nowhere"):
         KafkaSettings(bootstrap="h:1", topic_config={"nowhere": {}})
 
@@ -220,8 +222,12 @@ def test_the_environment_names_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CULM_BOOTSTRAP", "kafka:9092")
     monkeypatch.setenv("CULM_PREFIX", "mine.")
     monkeypatch.setenv("CULM_KAFKA", '{"client.id": "me"}')
-    found = local_kafka()
-    assert (found.bootstrap, found.prefix, found.options) == ("kafka:9092", "mine.", {"client.id": "me"})
+    kafka_settings = local_kafka()
+    assert (kafka_settings.bootstrap, kafka_settings.prefix, kafka_settings.options) == (
+        "kafka:9092",
+        "mine.",
+        {"client.id": "me"},
+    )
 
 
 def test_the_environment_holds_for_an_address_too_and_not_for_settings(

@@ -29,7 +29,7 @@ def test_topics_that_came_later_are_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("current", "message"),
     [
         (Origin("cluster-2", KEPT.topic_ids), "the cluster was cluster-1 and is cluster-2"),
         (
@@ -43,9 +43,9 @@ def test_topics_that_came_later_are_no_difference() -> None:
         ),
     ],
 )
-def test_another_cluster_creation_or_prefix_is_refused_with_the_remedy(found: Origin, said: str) -> None:
-    with pytest.raises(OriginChanged, match=said) as error:
-        KEPT.check(found, what="the checkpoint", remedy="start anew")
+def test_another_cluster_creation_or_prefix_is_refused_with_the_remedy(current: Origin, message: str) -> None:
+    with pytest.raises(OriginChanged, match=message) as error:
+        KEPT.check(current, what="the checkpoint", remedy="start anew")
     assert error.value.hint == "start anew"
 
 

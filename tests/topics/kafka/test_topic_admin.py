@@ -26,18 +26,18 @@ def settings(bootstrap: str, prefix: str | None = None, **arguments: int) -> Kaf
 
 @pytest.mark.kafka
 def test_create_adds_what_is_missing_and_check_then_finds_nothing(kafka_bootstrap: str) -> None:
-    given = settings(kafka_bootstrap, partitions=2)
-    missing = admin.check(given)
+    kafka_settings = settings(kafka_bootstrap, partitions=2)
+    missing = admin.check(kafka_settings)
     assert {difference.kind for difference in missing} == {"missing"}
     assert len(missing) == len(CATALOGUE)
-    assert not any(state.exists for state in admin.list_topics(given))
-    assert admin.create(given, [spec("logs")]) == (given.topic("logs"),)
-    assert set(admin.create(given)) == {given.topic(topic.name) for topic in CATALOGUE} - {
-        given.topic("logs")
+    assert not any(state.exists for state in admin.list_topics(kafka_settings))
+    assert admin.create(kafka_settings, [spec("logs")]) == (kafka_settings.topic("logs"),)
+    assert set(admin.create(kafka_settings)) == {kafka_settings.topic(topic.name) for topic in CATALOGUE} - {
+        kafka_settings.topic("logs")
     }
-    assert admin.create(given) == ()
-    assert admin.check(given) == ()
-    states = {state.name: state for state in admin.list_topics(given)}
+    assert admin.create(kafka_settings) == ()
+    assert admin.check(kafka_settings) == ()
+    states = {state.name: state for state in admin.list_topics(kafka_settings)}
     assert states["logs"].partitions == 2
     assert states["announcements"].partitions == 1
     assert all(state.topic_id for state in states.values())
@@ -45,10 +45,10 @@ def test_create_adds_what_is_missing_and_check_then_finds_nothing(kafka_bootstra
 
 @pytest.mark.kafka
 def test_check_says_exactly_what_differs(kafka_bootstrap: str) -> None:
-    given = settings(kafka_bootstrap, partitions=2)
-    admin.create(given)
-    logs = given.topic("logs")
-    client = kafka.admin(given)
+    kafka_settings = settings(kafka_bootstrap, partitions=2)
+    admin.create(kafka_settings)
+    logs = kafka_settings.topic("logs")
+    client = kafka.admin(kafka_settings)
     change = ConfigResource(
         ResourceType.TOPIC,
         logs,
@@ -58,16 +58,16 @@ def test_check_says_exactly_what_differs(kafka_bootstrap: str) -> None:
     )
     for future in client.incremental_alter_configs([change]).values():
         future.result(30)
-    other = settings(kafka_bootstrap, given.prefix, partitions=3)
+    other = settings(kafka_bootstrap, kafka_settings.prefix, partitions=3)
     # The broker that answers learns of a change a moment after it was made.
     for _ in looks("both changes"):
-        if len(found := admin.check(other, [spec("logs")])) >= 2:
+        if len(differences := admin.check(other, [spec("logs")])) >= 2:
             break
-    assert found == (
+    assert differences == (
         Difference(logs, "partitions", None, "3", "2"),
         Difference(logs, "config", "retention.ms", "-1", "1000"),
     )
-    assert str(found[1]) == f"{logs}: retention.ms is 1000, the catalogue says -1"
+    assert str(differences[1]) == f"{logs}: retention.ms is 1000, the catalogue says -1"
 
 
 @pytest.mark.kafka

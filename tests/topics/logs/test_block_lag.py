@@ -50,13 +50,13 @@ def by_schema(everything: Heights) -> dict[bytes, dict[tuple[bytes, int], int]]:
 def test_standings_are_what_comparing_every_log_says(
     everything: Heights, other: Heights, same: bool, lift: bool
 ) -> None:
-    held = everything if same else other
-    found = list(block_lags(blocks(by_schema(everything), lift=lift), blocks({PEER: held}, lift=lift)))
+    peer_heights = everything if same else other
+    lags = list(block_lags(blocks(by_schema(everything), lift=lift), blocks({PEER: peer_heights}, lift=lift)))
     expected = []
     for number in range(1 << BITS):
         for schema, known in by_schema(everything).items():
             inside = {log: n for log, n in known.items() if block_of(log[0], BITS) == number}
-            behind = [n - held[log] for log, n in inside.items() if log in held]
+            behind = [n - peer_heights[log] for log, n in inside.items() if log in peer_heights]
             if behind:
                 lacks = [n for n in behind if n > 0]
                 expected.append(
@@ -71,7 +71,7 @@ def test_standings_are_what_comparing_every_log_says(
                         sum(lacks),
                     )
                 )
-    assert found == expected
+    assert lags == expected
 
 
 def test_a_peer_of_one_schema_equals_that_schema_alone() -> None:
@@ -82,23 +82,23 @@ def test_a_peer_of_one_schema_equals_that_schema_alone() -> None:
 
 def test_a_peer_that_is_behind_or_lacks_logs_is_not_equal() -> None:
     everything = {(bytes(32), 0): 3, (bytes(31) + b"\1", 0): 1}
-    for held in ({(bytes(32), 0): 3}, {**everything, (bytes(32), 0): 2}):
-        (stand,) = block_lags(blocks(by_schema(everything)), blocks({PEER: held}))
+    for peer_heights in ({(bytes(32), 0): 3}, {**everything, (bytes(32), 0): 2}):
+        (stand,) = block_lags(blocks(by_schema(everything)), blocks({PEER: peer_heights}))
         assert not stand.equal
 
 
 def test_blocks_of_other_bits_are_not_compared() -> None:
-    some = blocks({b"a": {(bytes(32), 0): 1}})
-    others = Blocks(BITS + 1, some.blocks, {}, (), 0)
+    own = blocks({b"a": {(bytes(32), 0): 1}})
+    others = Blocks(BITS + 1, own.blocks, {}, (), 0)
     with pytest.raises(RecordError):
-        list(block_lags(some, others))
+        list(block_lags(own, others))
 
 
 @given(heights)
 def test_fingerprints_of_blocks_add_up_to_those_of_the_schema(everything: Heights) -> None:
-    found = blocks({b"a": everything})
-    if len(found):
+    schema_blocks = blocks({b"a": everything})
+    if len(schema_blocks):
         rows = [(*log, n) for log, n in sorted(everything.items())]
-        assert total_fingerprints(found) == {"add128": ADD128.fingerprint(rows)[1:]}
+        assert total_fingerprints(schema_blocks) == {"add128": ADD128.fingerprint(rows)[1:]}
     else:
-        assert total_fingerprints(found) == {}
+        assert total_fingerprints(schema_blocks) == {}

@@ -23,7 +23,7 @@ class Client:
         assert not asynchronous
         if self.errors:
             raise KafkaException(KafkaError(self.errors.pop(0)))
-        self.taken.append({place.partition: place.offset for place in offsets})
+        self.taken.append({topic_partition.partition: topic_partition.offset for topic_partition in offsets})
         return offsets
 
 

@@ -161,7 +161,7 @@ def test_records_that_come_with_a_rebalance_are_handed_out(
     write_steps(settings, [("w0", 1), ("w0", 2)], partition=1)
     real = kafka.consumer
     monkeypatch.setattr(
-        kafka, "consumer", lambda *given, **named: RebalancedWhileFetching(real(*given, **named))
+        kafka, "consumer", lambda *arguments, **named: RebalancedWhileFetching(real(*arguments, **named))
     )
     with LogConsumer(settings, group_id=f"{settings.prefix}g") as consumer:
         assert take(consumer, 2) == [("w0", 1), ("w0", 2)]
@@ -247,8 +247,8 @@ def test_a_group_resumes_from_a_position_with_the_id_of_its_topic(kafka_bootstra
     groups = {"kept": f"culm/1/{topic_id}{ending}", "foreign": f"culm/1/AAAAAAAAAAAAAAAAAAAAAA{ending}"}
     for group_id, metadata in groups.items():
         client = kafka.consumer(settings, group_id=settings.prefix + group_id, start="earliest")
-        place = TopicPartition(settings.topic("logs"), 0, 4, metadata)
-        client.commit(offsets=[place], asynchronous=False)
+        position = TopicPartition(settings.topic("logs"), 0, 4, metadata)
+        client.commit(offsets=[position], asynchronous=False)
         client.close()
     with LogConsumer(settings, group_id=f"{settings.prefix}kept") as consumer:
         assert take(consumer, 2) == [("a", 5), ("a", 6)]

@@ -104,11 +104,11 @@ def test_records_put_off_while_heights_are_raised_are_not_overtaken_by_later_one
     for partition, name in enumerate("ab"):
         write_steps(settings, [(name, number) for number in range(1, 7)], partition=partition)
     client = kafka.consumer(settings, group_id="tests")
-    found: dict[tuple[int, int], Message] = {}
+    messages: dict[tuple[int, int], Message] = {}
     client.assign([TopicPartition(settings.topic("logs"), partition, 0) for partition in (0, 1)])
-    while len(found) < 12:
+    while len(messages) < 12:
         for message in client.consume(12, 5.0):
-            found[message.partition() or 0, message.offset() or 0] = message
+            messages[message.partition() or 0, message.offset() or 0] = message
     client.close()
     with LogConsumer(settings, start_at={0: 2, 1: 2}) as consumer:
         # Partition 0 is past its heights while partition 1 is not, which comes to them between two of 0.
@@ -123,7 +123,7 @@ def test_records_put_off_while_heights_are_raised_are_not_overtaken_by_later_one
             (0, 5),
             *((1, n) for n in range(2, 6)),
         ]
-        own, consumer._reader._client = consumer._reader._client, Interleaved([found[at] for at in order])  # type: ignore[assignment]
+        own, consumer._reader._client = consumer._reader._client, Interleaved([messages[at] for at in order])  # type: ignore[assignment]
         consumer._reader._put_off._client = consumer._reader._client
         try:
             seen = take(consumer, 8)
@@ -202,8 +202,8 @@ async def test_asynchronous_iteration_commits_and_stops(kafka_bootstrap: str) ->
 def committed(settings: KafkaSettings, group: str) -> int:
     client = kafka.consumer(settings, group_id=group)
     try:
-        (found,) = client.committed([TopicPartition(settings.topic("logs"), 0)], timeout=30)
-        return max(found.offset, 0)
+        (position,) = client.committed([TopicPartition(settings.topic("logs"), 0)], timeout=30)
+        return max(position.offset, 0)
     finally:
         client.close()
 

@@ -28,12 +28,12 @@ def write(
     for number in numbers:
         entry = f"{name}:{number}".encode()
         if sparse:
-            place = fragment_partition(key, settings.partitions or 1)
+            partition = fragment_partition(key, settings.partitions or 1)
             value = FragmentRecord(entry, flavour.hash(entry)).encode()
-            records.append((place, fragment_key(key, number), value))
+            records.append((partition, fragment_key(key, number), value))
         else:
-            place = key_partition(key, settings.partitions or 1)
-            records.append((place, key, LogRecord(number, entry, b"p", flavour.hash(entry), "").encode()))
+            partition = key_partition(key, settings.partitions or 1)
+            records.append((partition, key, LogRecord(number, entry, b"p", flavour.hash(entry), "").encode()))
     write_records(settings, "fragments" if sparse else "logs", records)
 
 
@@ -141,8 +141,8 @@ def test_two_members_share_logs_and_their_fragments_while_the_group_moves(kafka_
                         got += seen(entry)
                         member.commit()
             for name in names:
-                standings = [one.coverage((author_key(name), 0), YAMF) for one in (first, second)]
-                assert sorted(one.sparse for one in standings) == [(), ((4, 5), (9, 10))]
+                standings = [member.coverage((author_key(name), 0), YAMF) for member in (first, second)]
+                assert sorted(standing.sparse for standing in standings) == [(), ((4, 5), (9, 10))]
     assert sorted(got) == sorted(wanted)
 
 

@@ -41,12 +41,12 @@ def write(settings: KafkaSettings, *payloads: bytes, only: Iterable[int] | None 
     """Each payload's chunks, or those of these numbers, where they belong."""
     for payload in payloads:
         payload_hash = YAMF.hash(payload)
-        place = payload_partition(payload_hash, PARTITIONS)
+        partition = payload_partition(payload_hash, PARTITIONS)
         write_records(
             settings,
             "payloads",
             [
-                (place, key, record.encode())
+                (partition, key, record.encode())
                 for key, record in cut_payload(payload_hash, len(payload), [payload])
                 if only is None or record.index in only
             ],
@@ -115,24 +115,24 @@ def test_reading_is_resumed_where_something_was_unfinished(settings: KafkaSettin
 
 def test_what_is_refused_is_counted_told_and_costs_only_itself(settings: KafkaSettings) -> None:
     forged = payload_chunk_key(YAMF.hash(SMALL), 0)
-    place = payload_partition(YAMF.hash(SMALL), PARTITIONS)
+    partition = payload_partition(YAMF.hash(SMALL), PARTITIONS)
     write_records(
         settings,
         "payloads",
         [
-            (place, b"poison", b"\x80"),
-            (place, forged, b"\x80"),
-            (place, forged, PayloadChunkRecord(5, 0, b"smalk").encode()),
-            (place, forged, PayloadChunkRecord(9, 0, b"too large").encode()),
-            (place, forged, None),
+            (partition, b"poison", b"\x80"),
+            (partition, forged, b"\x80"),
+            (partition, forged, PayloadChunkRecord(5, 0, b"smalk").encode()),
+            (partition, forged, PayloadChunkRecord(9, 0, b"too large").encode()),
+            (partition, forged, None),
         ],
     )
     write(settings, SMALL)
-    told: list[TopicsError] = []
-    with PayloadReader(settings, stop_at_end=True, max_payload_bytes=8, on_problem=told.append) as reader:
+    problems: list[TopicsError] = []
+    with PayloadReader(settings, stop_at_end=True, max_payload_bytes=8, on_problem=problems.append) as reader:
         assert contents(reader) == [SMALL]
         assert reader.passed_over.records == 4
-        assert [error.code for error in told] == [
+        assert [error.code for error in problems] == [
             "topics.record",
             "topics.record",
             "topics.payload_hash",
@@ -170,32 +170,34 @@ def signed_log() -> list[bytes]:
 
 
 def write_fragments(settings: KafkaSettings, entries: list[bytes], *numbers: int) -> None:
-    place = fragment_partition(KEY, PARTITIONS)
+    partition = fragment_partition(KEY, PARTITIONS)
     records = []
     for number in numbers:
         entry = entries[number - 1]
-        records.append((place, fragment_key(KEY, number), FragmentRecord(entry, YAMF.hash(entry)).encode()))
+        records.append(
+            (partition, fragment_key(KEY, number), FragmentRecord(entry, YAMF.hash(entry)).encode())
+        )
     write_records(settings, "fragments", records)
 
 
 def write_log(settings: KafkaSettings, entries: list[bytes]) -> None:
-    place = key_partition(KEY, PARTITIONS)
+    partition = key_partition(KEY, PARTITIONS)
     records = [
         LogRecord(number, entry, b"" if payload is BARE_PAYLOAD else payload, YAMF.hash(entry), "")
         for number, (entry, payload) in enumerate(zip(entries, PAYLOADS, strict=True), 1)
     ]
-    write_records(settings, "logs", [(place, KEY, record.encode()) for record in records])
+    write_records(settings, "logs", [(partition, KEY, record.encode()) for record in records])
 
 
 def payload_of(entry: LogEntry, reader: PayloadReader) -> bytes | None:
     """Where it is: beside the entry, or in the other topic."""
     if entry.payload is not None:
         return entry.payload
-    found = reader.fetch(entry.entry().payload_hash)
-    if found is None:
+    payload = reader.fetch(entry.entry().payload_hash)
+    if payload is None:
         return None
-    with found:
-        return found.read()
+    with payload:
+        return payload.read()
 
 
 def test_a_fragment_is_proved_its_payload_found_and_the_log_goes_on(kafka_bootstrap: str) -> None:
@@ -204,7 +206,9 @@ def test_a_fragment_is_proved_its_payload_found_and_the_log_goes_on(kafka_bootst
     write_fragments(settings, entries, 1, 4)
     with LogConsumer(settings, sparse=True, strict=True) as consumer, PayloadReader(settings) as reader:
         fragments = [consumer.poll(30), consumer.poll(30)]
-        assert [one and (one.seq_num, one.is_sparse, one.payload) for one in fragments] == [
+        assert [
+            fragment and (fragment.seq_num, fragment.is_sparse, fragment.payload) for fragment in fragments
+        ] == [
             (1, True, None),
             (4, True, None),
         ]
@@ -226,7 +230,7 @@ def test_a_fragment_is_proved_its_payload_found_and_the_log_goes_on(kafka_bootst
             assert entry is not None
             assert (entry.seq_num, entry.is_sparse, entry.is_bare) == (number, False, True)
             assert (entry.payload is None) == (payload is BARE_PAYLOAD)
-            found = payload_of(entry, reader)
-            assert found == payload
-            check_payload(decode_entry(entry.entry_bytes, YAMF), found, YAMF)
+            fetched = payload_of(entry, reader)
+            assert fetched == payload
+            check_payload(decode_entry(entry.entry_bytes, YAMF), fetched, YAMF)
         assert consumer.coverage((AUTHOR.public_key, 0), YAMF).missing == ()

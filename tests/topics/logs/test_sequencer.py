@@ -144,10 +144,10 @@ def test_a_snapshot_of_another_selection_is_dropped_and_of_another_topic_refused
 
 
 def test_equal_selections_have_equal_fingerprints() -> None:
-    one, two = author_key("one"), author_key("two")
+    first_author, second_author = author_key("one"), author_key("two")
     assert (
-        Selection.of(["a", "b"], [one, two]).fingerprint()
-        == Selection.of(["b", "a"], [two, one]).fingerprint()
+        Selection.of(["a", "b"], [first_author, second_author]).fingerprint()
+        == Selection.of(["b", "a"], [second_author, first_author]).fingerprint()
     )
     fingerprints = {
         Selection.of().fingerprint(),
@@ -155,8 +155,8 @@ def test_equal_selections_have_equal_fingerprints() -> None:
         Selection.of(["a"]).fingerprint(),
         Selection.of(["ab"]).fingerprint(),
         Selection.of(["a", "b"]).fingerprint(),
-        Selection.of(None, [one]).fingerprint(),
-        Selection.of(None, None, [(one, 0)]).fingerprint(),
-        Selection.of(None, None, [(one, 1)]).fingerprint(),
+        Selection.of(None, [first_author]).fingerprint(),
+        Selection.of(None, None, [(first_author, 0)]).fingerprint(),
+        Selection.of(None, None, [(first_author, 1)]).fingerprint(),
     }
     assert len(fingerprints) == 8

@@ -44,11 +44,11 @@ def test_payloads_between_each_other_come_whole_and_once(order: random.Random, s
 
 def test_reading_resumes_at_the_first_chunk_of_what_is_unfinished() -> None:
     among = unfinished()
-    one, two = bytes(2 * CHUNK), bytes(3 * CHUNK)
-    among.add(YAMF.hash(one), chunks_of(one)[0], 0, 5)
-    among.add(YAMF.hash(two), chunks_of(two)[0], 1, 7)
+    first, second = bytes(2 * CHUNK), bytes(3 * CHUNK)
+    among.add(YAMF.hash(first), chunks_of(first)[0], 0, 5)
+    among.add(YAMF.hash(second), chunks_of(second)[0], 1, 7)
     assert among.positions({0: 9, 1: 9, 2: 9}) == {0: 5, 1: 7, 2: 9}
-    assert among.add(YAMF.hash(one), chunks_of(one)[1], 0, 9) is not None
+    assert among.add(YAMF.hash(first), chunks_of(first)[1], 0, 9) is not None
     assert among.positions({0: 10, 1: 9, 2: 9}) == {0: 10, 1: 7, 2: 9}
     among.close()
 

@@ -115,14 +115,14 @@ class Client:
         self.messages = list(messages)
         self.waits: list[float] = []
 
-    def consume(self, most: int, timeout: float) -> list[Fetched]:
+    def consume(self, limit: int, timeout: float) -> list[Fetched]:
         self.waits.append(timeout)
-        taken, self.messages = self.messages[:most], self.messages[most:]
+        taken, self.messages = self.messages[:limit], self.messages[limit:]
         return taken
 
 
-def fetched(*messages: Fetched, most: int = 10) -> Batch | None:
-    return fetch(cast(Consumer, cast(Any, Client(*messages))), 0.5, most)
+def fetched(*messages: Fetched, limit: int = 10) -> Batch | None:
+    return fetch(cast(Consumer, cast(Any, Client(*messages))), 0.5, limit)
 
 
 def end_of(topic: str, partition: int, offset: int) -> Fetched:
@@ -141,20 +141,24 @@ def test_only_the_first_record_is_waited_for() -> None:
 
 
 def test_no_more_is_taken_than_was_asked_for() -> None:
-    batch = fetched(Fetched(("a", 0, 0)), Fetched(("a", 0, 1)), most=1)
+    batch = fetched(Fetched(("a", 0, 0)), Fetched(("a", 0, 1)), limit=1)
     assert batch is not None and len(batch.messages) == 1
 
 
 def test_offsets_stand_behind_the_last_record_and_at_the_end_of_a_partition() -> None:
     batch = fetched(Fetched(("a", 0, 4)), Fetched(("a", 0, 5)), Fetched(("b", 1, 7)), end_of("a", 0, 9))
     assert batch is not None
-    assert [(one.topic(), one.offset()) for one in batch.messages] == [("a", 4), ("a", 5), ("b", 7)]
+    assert [(message.topic(), message.offset()) for message in batch.messages] == [
+        ("a", 4),
+        ("a", 5),
+        ("b", 7),
+    ]
     assert batch.offsets == {("a", 0): 9, ("b", 1): 8}
 
 
-@pytest.mark.parametrize("place", [("a", 0, None), (None, None, None)])
-def test_an_error_that_passes_is_told_and_costs_no_record(place: Any) -> None:
-    batch = fetched(Fetched(place, KafkaError(KafkaError._TRANSPORT)), Fetched(("a", 0, 1)))
+@pytest.mark.parametrize("position", [("a", 0, None), (None, None, None)])
+def test_an_error_that_passes_is_told_and_costs_no_record(position: Any) -> None:
+    batch = fetched(Fetched(position, KafkaError(KafkaError._TRANSPORT)), Fetched(("a", 0, 1)))
     assert batch is not None and batch.offsets == {("a", 0): 2}
     assert len(batch.passing) == 1
 

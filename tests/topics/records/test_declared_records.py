@@ -30,7 +30,7 @@ STRANGERS: list[Any] = [
     cbor2.CBORTag(9, 1),
 ]
 
-every_record = pytest.mark.parametrize("record_type", DECLARED, ids=lambda one: one.__name__)
+every_record = pytest.mark.parametrize("record_type", DECLARED, ids=lambda record_type: record_type.__name__)
 
 
 def is_record(record_type: type[Record], value: bytes | None) -> bool:
@@ -117,9 +117,9 @@ def test_a_record_takes_what_its_cddl_takes(record_type: type[Record], data: st.
     """Each item in turn becomes something else: what the CDDL refuses, is refused."""
     items = cbor2.loads(data.draw(RECORDS[record_type]).encode())
     refused = 0
-    for place in range(len(items)):
+    for index in range(len(items)):
         for stranger in STRANGERS:
-            changed = cbor2.dumps([*items[:place], stranger, *items[place + 1 :]])
+            changed = cbor2.dumps([*items[:index], stranger, *items[index + 1 :]])
             fitting = fits(RULES[record_type], changed)
             if fitting is not None and is_record(record_type, changed):
                 assert fitting

@@ -147,11 +147,11 @@ def test_a_payload_has_as_many_chunks_as_it_fills() -> None:
 BAD_RUNS: list[Any] = [[0, 1], [1], [1, 1], [2, 1], [1, 2, 2, 3], [3, 4, 1, 2], [1, True], [1, 2**64]]
 
 
-@pytest.mark.parametrize("place", range(2, 5))
+@pytest.mark.parametrize("index", range(2, 5))
 @pytest.mark.parametrize("bad", BAD_RUNS)
-def test_runs_out_of_order_are_refused(place: int, bad: list[Any]) -> None:
+def test_runs_out_of_order_are_refused(index: int, bad: list[Any]) -> None:
     items: list[Any] = [1, bytes(40), [], [], []]
-    items[place] = bad
+    items[index] = bad
     with pytest.raises(RecordError):
         HoldingRecord.decode(cbor2.dumps(items))
     with pytest.raises(RecordError):
@@ -173,10 +173,10 @@ def test_what_a_peer_holds_goes_into_as_many_records_as_it_takes() -> None:
     many = [(2 * number, 2 * number + 1) for number in range(2 * MAX_HOLDING_RUNS)]
     assert list(holding_records(log)) == []
     assert list(holding_records(log, [(1, 5)], [(2, 3)])) == [HoldingRecord(log, ((1, 5),), ((2, 3),))]
-    records = [HoldingRecord.decode(one.encode()) for one in holding_records(log, many, many, [(4, 5)])]
-    assert [run for one in records for run in one.entries] == many[1:]  # no entry has the number 0
-    assert [run for one in records for run in one.payloads] == many[1:]
-    assert [run for one in records for run in one.payloads_dropped] == [(4, 5)]
+    records = [HoldingRecord.decode(record.encode()) for record in holding_records(log, many, many, [(4, 5)])]
+    assert [run for record in records for run in record.entries] == many[1:]  # no entry has the number 0
+    assert [run for record in records for run in record.payloads] == many[1:]
+    assert [run for record in records for run in record.payloads_dropped] == [(4, 5)]
 
 
 def test_coverage_says_how_much_it_leaves_out_and_fits_its_topic() -> None:
@@ -190,7 +190,7 @@ def test_coverage_says_how_much_it_leaves_out_and_fits_its_topic() -> None:
 
 
 def test_the_numbers_that_no_list_can_name_are_left_out() -> None:
-    held = RangeSet()
-    held.add(0, 3)
-    held.add(2**64 - 1, 2**64)
-    assert clip_runs(held) == ((1, 3),)
+    ranges = RangeSet()
+    ranges.add(0, 3)
+    ranges.add(2**64 - 1, 2**64)
+    assert clip_runs(ranges) == ((1, 3),)

@@ -85,8 +85,8 @@ def test_a_block_key_is_read_as_it_was_written(
 
 
 @given(st.integers(0, 16), public_keys, public_keys)
-def test_blocks_are_ranges_of_the_sort_order(block_bits: int, one: bytes, other: bytes) -> None:
-    low, high = sorted((one, other))
+def test_blocks_are_ranges_of_the_sort_order(block_bits: int, key: bytes, other: bytes) -> None:
+    low, high = sorted((key, other))
     assert block_of(low, block_bits) <= block_of(high, block_bits) < 1 << block_bits
 
 

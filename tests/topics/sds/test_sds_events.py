@@ -32,7 +32,7 @@ def events(*numbers: int, time_ms: int = 0) -> list[SdsEventRecord]:
 
 
 def numbers(reader: SdsEventReader) -> list[tuple[str, int]]:
-    return [(found.channel_id, found.event.number) for found in reader]
+    return [(channel_event.channel_id, channel_event.event.number) for channel_event in reader]
 
 
 def take(reader: SdsEventReader, count: int) -> list[int]:
@@ -44,9 +44,9 @@ def test_each_event_comes_once_although_batches_were_written_twice(settings: Kaf
     write_events(settings, HERE, events(1, 2, 3, 1, 2, 3, 4))
     write_events(settings, ELSEWHERE, events(2, 1, 2, 3))
     with SdsEventReader(settings, follow=False) as reader:
-        found = numbers(reader)
-    assert [number for channel, number in found if channel == HERE] == [1, 2, 3, 4]
-    assert [number for channel, number in found if channel == ELSEWHERE] == [1, 2, 3]
+        numbered = numbers(reader)
+    assert [number for channel, number in numbered if channel == HERE] == [1, 2, 3, 4]
+    assert [number for channel, number in numbered if channel == ELSEWHERE] == [1, 2, 3]
 
 
 def test_only_the_channels_asked_for_are_handed_out(settings: KafkaSettings) -> None:
@@ -85,7 +85,7 @@ def test_a_reader_goes_on_after_the_number_it_has_seen(settings: KafkaSettings) 
 def test_with_the_time_of_the_last_event_nothing_behind_it_is_missed(settings: KafkaSettings) -> None:
     write_events(settings, HERE, events(1, 2, 3, 4))
     with SdsEventReader(settings, [HERE], follow=False) as reader:
-        written_ms = [found.timestamp_ms for found in reader]
+        written_ms = [channel_event.timestamp_ms for channel_event in reader]
     with SdsEventReader(settings, [HERE], after={HERE: 2}, since_ms=written_ms[1], follow=False) as reader:
         assert numbers(reader) == [(HERE, 3), (HERE, 4)]
     with SdsEventReader(settings, [HERE], since_ms=written_ms[-1] + 3_600_000, follow=False) as reader:

@@ -74,12 +74,12 @@ def test_only_the_partitions_of_the_channels_are_read(settings: KafkaSettings, p
 
 def test_two_programs_share_a_file(settings: KafkaSettings, path: Path) -> None:
     write_index(settings, HERE, [("m1", index_row(1, 1))])
-    with SdsIndex(settings, path) as one, SdsIndex(settings, path) as other:
-        one.catch_up()
+    with SdsIndex(settings, path) as index, SdsIndex(settings, path) as other:
+        index.catch_up()
         write_index(settings, HERE, [("m2", index_row(2, 2))])
-        one.catch_up()
+        index.catch_up()
         other.catch_up()
-        assert other.head(HERE) == one.head(HERE) == [(1, "m1"), (2, "m2")]
+        assert other.head(HERE) == index.head(HERE) == [(1, "m1"), (2, "m2")]
 
 
 def test_a_topic_made_anew_empties_the_file(settings: KafkaSettings, path: Path) -> None:

@@ -50,7 +50,7 @@ def test_the_last_row_of_a_message_counts(path: Path) -> None:
     st.lists(
         st.tuples(st.integers(0, 2**64 - 1) | st.integers(0, 3), st.text(min_size=1, max_size=4)),
         max_size=30,
-        unique_by=lambda place: place[1],
+        unique_by=lambda position: position[1],
     ),
     st.integers(1, 8),
 )
@@ -59,7 +59,7 @@ def test_the_log_is_in_order_of_lamport_timestamp_then_bytes_of_the_id(
 ) -> None:
     changes = [("one", message_id, index_row(0, lamport)) for lamport, message_id in places]
     file = filled(tmp_path_factory.mktemp("index") / "index.sqlite", *changes)
-    ordered = sorted(places, key=lambda place: (place[0], place[1].encode()))
+    ordered = sorted(places, key=lambda position: (position[0], position[1].encode()))
     assert file.newest("one", count) == ordered[-count:]
     paged: list[tuple[int, str]] = []
     while page := file.page("one", paged[-1] if paged else None, count):

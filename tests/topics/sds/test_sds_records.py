@@ -114,9 +114,9 @@ def test_an_ack_key_is_read_as_it_was_written(channel_id: str, participant_id: s
 
 @given(st.tuples(ids, ids), st.tuples(ids, ids))
 def test_messages_share_a_key_only_when_channel_and_id_are_the_same(
-    one: tuple[str, str], other: tuple[str, str]
+    message: tuple[str, str], other: tuple[str, str]
 ) -> None:
-    assert (index_key(*one) == index_key(*other)) == (one == other)
+    assert (index_key(*message) == index_key(*other)) == (message == other)
 
 
 @pytest.mark.parametrize(

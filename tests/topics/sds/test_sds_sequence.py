@@ -18,7 +18,7 @@ def sequence(**after: int) -> EventSequence:
 
 
 def numbers(events: list[ChannelEvent]) -> list[int]:
-    return [found.event.number for found in events]
+    return [channel_event.event.number for channel_event in events]
 
 
 @st.composite

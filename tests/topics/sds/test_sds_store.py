@@ -59,7 +59,7 @@ def test_messages_are_found_by_our_hint_without_an_index(
     entries = [HistoryEntry(name, StoreHint.of_index(rows[name]).encode()) for name in ("m200", "m3", "m4")]
     with SdsStore(settings, None) as messages:
         got = messages.retrieve(CHANNEL, [*entries, HistoryEntry("m5", bytes(32))])
-        assert {name: found.wire for name, found in got.found.items()} == {
+        assert {name: message.wire for name, message in got.found.items()} == {
             name: f"wire of {name}".encode() for name in ("m200", "m3", "m4")
         }
         assert got.unknown == ("m5",)
@@ -119,7 +119,7 @@ def test_retrievals_one_after_the_other_never_mix(settings: KafkaSettings, index
         for _ in range(40):
             wanted = [f"m{chance.randrange(COUNT)}" for _ in range(chance.randrange(1, 6))]
             got = messages.by_ids(CHANNEL, wanted)
-            assert {name: found.wire for name, found in got.found.items()} == {
+            assert {name: message.wire for name, message in got.found.items()} == {
                 name: f"wire of {name}".encode() for name in wanted
             }
 
