@@ -59,11 +59,13 @@ def shared(tmp_path: Path) -> Iterator[EdgeShared]:
 def feed_of(shared: EdgeShared, cut_bytes: int | None = None) -> PeerFeed:
     """Of a peer that holds what every replica does."""
 
-    def request(held: Mapping[int, int], claimed: bytes) -> DiffRequest:
+    def request(peer_vector: Mapping[int, int], claimed: bytes) -> DiffRequest:
         def handshake(vector: bytes) -> bytes:
             return write_handshake(T, 7, vector, TRACE)
 
-        return DiffRequest(T, dict(held), True, 100, 10_000, cut_bytes, handshake, Compat.DEFAULT, claimed)
+        return DiffRequest(
+            T, dict(peer_vector), True, 100, 10_000, cut_bytes, handshake, Compat.DEFAULT, claimed
+        )
 
     feed = PeerFeed(shared.store, shared.tail, (EDGE, 1))
     feed.holding.raise_to(shared.store.vector)
@@ -160,13 +162,13 @@ def test_a_late_packet_that_the_tail_forgets_during_the_own_diff_goes_out_once(s
         return write_live("C", Id.make(0xB, seq), Id(0, 0), record("T", b"0", b"S\0name"))
 
     feed, origin = feed_of(shared), 7
-    for one in (feed, own := feed_of(shared)):
-        one.holding.raise_to({0xB: Id.make(0xB, SEQS[-1], 1).pro})
+    for peer_feed in (feed, own := feed_of(shared)):
+        peer_feed.holding.raise_to({0xB: Id.make(0xB, SEQS[-1], 1).pro})
     own._session = (EDGE, origin)
     to_tail(shared, [said(5), said(3)], origin)
     to_next_epoch(shared)
-    for one in (feed, own):
-        one.epoch()
+    for peer_feed in (feed, own):
+        peer_feed.epoch()
     shared.tail.forget({0: 2})
     assert len(shared.tail) == 0
     assert all_of(feed) == [said(3)], "no sync brings it: its source is held beyond it"
@@ -192,7 +194,7 @@ class Acknowledging:
         ]
 
 
-class Told:
+class LiveEdge:
     """An edge with one peer that is live, and what the edge tells."""
 
     def __init__(self, driver: ChotkiDriver, producer: Acknowledging) -> None:
@@ -216,7 +218,7 @@ class Told:
 
 
 @pytest.fixture
-async def told(tmp_path: Path) -> AsyncIterator[Told]:
+async def live_edge(tmp_path: Path) -> AsyncIterator[LiveEdge]:
     driver = ChotkiDriver(Identity.from_private_key(bytes(32)), TransportSettings(), lambda _: None)
     producer = Acknowledging()
     near, far = memory_pair()
@@ -227,7 +229,7 @@ async def told(tmp_path: Path) -> AsyncIterator[Told]:
         talking = [asyncio.create_task(driver.serve(near)), asyncio.create_task(peer.speak(far))]
         try:
             await until(lambda: any(session.state == "SendLive" for session in producer.sessions()))
-            yield Told(driver, producer)
+            yield LiveEdge(driver, producer)
         finally:
             far.abort()
             await asyncio.gather(*talking, return_exceptions=True)
@@ -236,51 +238,51 @@ async def told(tmp_path: Path) -> AsyncIterator[Told]:
                 await writing
 
 
-async def test_a_session_that_is_live_has_a_line_at_once(told: Told) -> None:
-    live = next(session for session in told.producer.sessions() if session.state == "SendLive")
+async def test_a_session_that_is_live_has_a_line_at_once(live_edge: LiveEdge) -> None:
+    live = next(session for session in live_edge.producer.sessions() if session.state == "SendLive")
     assert (live.peer, live.mode, live.open_syncs) == (PEER, 7, ())
     assert live.trace and live.peer_trace
 
 
-async def test_a_line_comes_only_when_something_moved(told: Told) -> None:
-    await until(lambda: told.connection.session.progress()[1].blocks_done == 1)
-    await told.watch()
-    assert await told.watch() == []
-    told.driver.reports.event(told.connection, PingReceived())
-    told.driver.reports.event(told.connection, PongReceived())
-    [line] = await told.watch()
+async def test_a_line_comes_only_when_something_moved(live_edge: LiveEdge) -> None:
+    await until(lambda: live_edge.connection.session.progress()[1].blocks_done == 1)
+    await live_edge.watch()
+    assert await live_edge.watch() == []
+    live_edge.driver.reports.event(live_edge.connection, PingReceived())
+    live_edge.driver.reports.event(live_edge.connection, PongReceived())
+    [line] = await live_edge.watch()
     assert (line.pings, line.pongs) == (1, 1)
     assert line.received.blocks_done == line.received.blocks_total == 1
     assert line.received.bytes_done > 0
 
 
-async def test_what_a_peer_holds_is_told_when_it_is_more(told: Told) -> None:
-    await told.watch()
-    [first] = told.held()
+async def test_what_a_peer_holds_is_told_when_it_is_more(live_edge: LiveEdge) -> None:
+    await live_edge.watch()
+    [first] = live_edge.held()
     assert first["key"] == source_key(PEER)
     record = VectorRecord.decode(first["value"])
-    assert parse_vector(record.vector) == told.connection.feed.holding.vector
+    assert parse_vector(record.vector) == live_edge.connection.feed.holding.vector
     assert record.epoch == 0
-    await told.watch()
-    assert len(told.held()) == 1
-    told.connection.feed.holding.raise_to({0xB: 4096})
-    await told.watch()
-    assert parse_vector(VectorRecord.decode(told.held()[1]["value"]).vector)[0xB] == 4096
+    await live_edge.watch()
+    assert len(live_edge.held()) == 1
+    live_edge.connection.feed.holding.raise_to({0xB: 4096})
+    await live_edge.watch()
+    assert parse_vector(VectorRecord.decode(live_edge.held()[1]["value"]).vector)[0xB] == 4096
 
 
 async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(
-    told: Told, caplog: pytest.LogCaptureFixture
+    live_edge: LiveEdge, caplog: pytest.LogCaptureFixture
 ) -> None:
     near, far = memory_pair()
     slow = Replica(0xB, name="slow")
-    serving = asyncio.create_task(told.driver.serve(near))
+    serving = asyncio.create_task(live_edge.driver.serve(near))
     await far.write(b"".join(slow.open_session("edge", 0).of("edge")))
     head, *_ = slow.receive("edge", await far.read(), 0).of("edge")
     await far.write(head)  # a D; V is not said yet
-    connection = max(told.driver.connections.values(), key=lambda candidate: candidate.number)
+    connection = max(live_edge.driver.connections.values(), key=lambda candidate: candidate.number)
     await until(lambda: connection.session.progress()[1].blocks_done)
     with caplog.at_level("INFO"):
-        lines = await told.watch()
+        lines = await live_edge.watch()
     assert f"received 1 of 1 blocks of the diff, {len(head)} bytes" in caplog.text
     [line] = [line for line in lines if line.peer == 0xB]
     [sync] = line.open_syncs
@@ -289,17 +291,19 @@ async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(
     await serving
 
 
-async def test_who_only_reads_everything_is_no_peer(told: Told) -> None:
+async def test_who_only_reads_everything_is_no_peer(live_edge: LiveEdge) -> None:
     near, far = memory_pair()
-    serving = asyncio.create_task(told.driver.serve(near))
+    serving = asyncio.create_task(live_edge.driver.serve(near))
     async with while_working():
         await copy_replica(far)
         await serving
-    await told.watch()
-    assert [record["key"] for record in told.held()] == [source_key(PEER)]
+    await live_edge.watch()
+    assert [record["key"] for record in live_edge.held()] == [source_key(PEER)]
 
 
-async def test_a_session_that_is_over_has_a_last_line(told: Told) -> None:
-    told.connection.close()
-    await until(lambda: told.producer.sessions()[-1].state == "SendNone" and not told.driver.connections)
-    assert told.held()
+async def test_a_session_that_is_over_has_a_last_line(live_edge: LiveEdge) -> None:
+    live_edge.connection.close()
+    await until(
+        lambda: live_edge.producer.sessions()[-1].state == "SendNone" and not live_edge.driver.connections
+    )
+    assert live_edge.held()

@@ -39,16 +39,16 @@ def folder(tmp_path: Path) -> Iterator[DagFolder]:
 
 def put(folder: DagFolder, *blocks: bytes, peer: bytes | None = PEER, at: int = NOW) -> list[AckStatus]:
     outcomes = folder.put_blocks(SPACE, blocks, received_at=at, peer=peer)
-    assert {one.code for one in outcomes if one.status is AckStatus.LATER} <= {"dag.waiting_full"}
-    return [one.status for one in outcomes]
+    assert {outcome.code for outcome in outcomes if outcome.status is AckStatus.LATER} <= {"dag.waiting_full"}
+    return [outcome.status for outcome in outcomes]
 
 
 def chain(length: int, number: int = 0) -> list[ReplicaNode]:
     """A root, and what builds on it, one on the other."""
-    found = [encode_append([cid_of(CAR, number.to_bytes(4, "big"))])]
+    nodes = [encode_append([cid_of(CAR, number.to_bytes(4, "big"))])]
     for _ in range(length - 1):
-        found.append(encode_append([], found[-1].cid))
-    return found
+        nodes.append(encode_append([], nodes[-1].cid))
+    return nodes
 
 
 def scanned_missing(folder: DagFolder, space: bytes) -> list[Cid]:
@@ -68,12 +68,12 @@ def test_what_is_missing_is_what_a_scan_finds_and_who_waits_is_counted(seed: int
     rng = random.Random(seed)
     scenario = draw_scenario(rng)
     wrong = [publish(prior=encode_append([]).cid), publish(exp=NOW - 1)]
-    nodes = [*scenario.nodes, *((KEYS[0], one.cid, one.data) for one in wrong)]
+    nodes = [*scenario.nodes, *((KEYS[0], node.cid, node.data) for node in wrong)]
     nodes += [(OTHER_SPACE, cid, block) for _, cid, block in nodes]
     for space, _, block in rng.sample(nodes, len(nodes)):
         folder.put_blocks(space, [block], received_at=NOW, peer=rng.choice(SEEDS))
-        for one in folder.queries.spaces():
-            assert folder.missing_nodes(one, 10_000) == scanned_missing(folder, one)
+        for stored_space in folder.queries.spaces():
+            assert folder.missing_nodes(stored_space, 10_000) == scanned_missing(folder, stored_space)
     database = folder.transaction()
     waiting = database.execute("SELECT count(*) FROM waiting").fetchone()[0]
     assert waiting <= database.execute("SELECT count(DISTINCT child) FROM lacks").fetchone()[0]
@@ -200,7 +200,7 @@ def test_a_publish_waits_for_proofs_that_are_missing_however_far_below(tmp_path:
     middle = ucan(1, 2, {"can": "dag/publish", "with": DIDS[0]}, prf=[root.cid])
     waiting = [publish(by=2, prf=[middle.cid], nnc=str(number)) for number in range(3)]
     done, late = AckStatus.DURABLE, AckStatus.LATER
-    assert put(folder, *(one.data for one in waiting)) == [done, done, late]
+    assert put(folder, *(node.data for node in waiting)) == [done, done, late]
     # They wait for the root now: for what is below the one that came.
     assert put(folder, middle.block, waiting[2].data) == [done, late]
     assert put(folder, root.block, waiting[2].data) == [done, done]
@@ -224,4 +224,4 @@ def test_a_publish_that_a_clock_refuses_is_not_kept_whatever_came_first(
     assert folder.read_node(late.cid) is None
     # A receipt from before it had expired makes it stand, and what waits for it.
     put(folder, late.data, at=NOW - 20)
-    assert [one.cid for one in folder.published(KEYS[0]).order] == [late.cid, above.cid]
+    assert [ordered.cid for ordered in folder.published(KEYS[0]).order] == [late.cid, above.cid]

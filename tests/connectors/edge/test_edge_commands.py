@@ -80,7 +80,7 @@ def test_two_peers_write_and_synchronise(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "phrase"),
     [
         ((*PEER, "status"), 1, "culm p2panda peer init"),
         ((*PEER, "sync", "nowhere"), 2, "HOST:PORT"),
@@ -90,13 +90,13 @@ def test_two_peers_write_and_synchronise(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_answered_with_what_to_do(
-    tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
+    tmp_path: Path, arguments: tuple[str, ...], status: int, phrase: str
 ) -> None:
     if "publish" in arguments:
         culm(*PEER, "init", "--dir", tmp_path / "a")
     done = culm(*arguments, "--dir", tmp_path / "a", check=False, CULM_BOOTSTRAP="127.0.0.1:1")
     assert done.returncode == status
-    assert said in done.stderr
+    assert phrase in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -71,16 +71,16 @@ async def test_what_was_acknowledged_is_read_in_order_of_its_key(kafka: KafkaSet
 async def test_what_is_in_flight_is_bounded(kafka: KafkaSettings) -> None:
     limits = ProducerLimits(max_records=2_000, max_bytes=1_000_000)
     async with BatchProducer(producer(kafka), limits) as out:
-        most = (0, 0)
+        peak = (0, 0)
         sending = [
             asyncio.create_task(out.send(kafka.topic("entries"), records(3_000, 300))) for _ in range(4)
         ]
         while not all(task.done() for task in sending):
-            most = max(most, out.in_flight)
+            peak = max(peak, out.in_flight)
             await asyncio.sleep(0)
         await asyncio.gather(*sending)
-        assert 0 < most[0] <= 2_000
-        assert most[1] <= 1_000_000
+        assert 0 < peak[0] <= 2_000
+        assert peak[1] <= 1_000_000
         assert out.produced.total() == 12_000
 
 

@@ -161,10 +161,17 @@ async def test_a_fork_is_reported_once_with_its_proof_however_often_it_is_brough
     branches = [theirs for _, theirs in forked_logs(author("mallory"), 3, 4)]
     for remote, branch in itertools.product((b"a" * 32, b"b" * 32), branches):
         for again in (3, 1, 2, 3):
-            one = branch[again]
+            entry = branch[again]
             events.on_event(
                 EntryRejected(
-                    remote, 0, ForkError.code, "", one.entry_bytes, one.payload_bytes, b"held", blameless=True
+                    remote,
+                    0,
+                    ForkError.code,
+                    "",
+                    entry.entry_bytes,
+                    entry.payload_bytes,
+                    b"held",
+                    blameless=True,
                 )
             )
     await sender.send()

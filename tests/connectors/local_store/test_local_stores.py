@@ -132,14 +132,15 @@ def test_a_kept_index_goes_on_where_it_stood(tmp_path: Path) -> None:
     history = random_history(random.Random(13), 90, stores.NAMES, deletes=0.2)
     (missing, *_) = [log for log, entries in history.logs.items() if entries[0].facts.action == "create"]
     create = history.logs[missing][0].hash
-    others = [one for one in history.written if history.document[one.hash] == create and one.log != missing]
+    in_document = [operation for operation in history.written if history.document[operation.hash] == create]
+    others = [operation for operation in in_document if operation.log != missing]
     store = open_index(peek, frozen.unpack("lmdb-index", tmp_path), stores.ORIGIN)
-    assert others and {store.document_of(one.hash) for one in others} == {None}
+    assert others and {store.document_of(operation.hash) for operation in others} == {None}
     revision = store.revision
     store.append(history.logs[missing])
-    assert {store.document_of(one.hash) for one in others} == {create}
-    place = store.place_of(create)
-    assert place is not None and place.revision > revision
+    assert {store.document_of(operation.hash) for operation in others} == {create}
+    create_place = store.place_of(create)
+    assert create_place is not None and create_place.revision > revision
     assert store.contradictions() == {}
     close_index(store)
 

@@ -23,9 +23,9 @@ def key(first: int) -> bytes:
 TOLD: list[LogHeight] = [(key(0x00), 0, 5), (key(0x01), 7, 3), (key(0x10), 0, 9), (key(0xFF), 2**64 - 1, 1)]
 
 
-def compare(held: list[LogHeight], positions: dict[int, int] | None = None) -> Verification:
-    told = by_schema(told_blocks({SCHEMA: TOLD}, VERSION))
-    return verify(told.values(), {SCHEMA: HeightTable.from_heights(held)}, positions or READ)
+def compare(heights: list[LogHeight], positions: dict[int, int] | None = None) -> Verification:
+    expected = by_schema(told_blocks({SCHEMA: TOLD}, VERSION))
+    return verify(expected.values(), {SCHEMA: HeightTable.from_heights(heights)}, positions or READ)
 
 
 def test_an_index_that_holds_what_was_told_differs_nowhere() -> None:
@@ -33,43 +33,47 @@ def test_an_index_that_holds_what_was_told_differs_nowhere() -> None:
 
 
 def test_a_log_that_is_missing_or_behind_is_damage_in_its_block_alone() -> None:
-    found = compare([(key(0x00), 0, 2), TOLD[2], TOLD[3]])
-    (one,) = found.differences
-    assert (one.block, one.logs, one.missing, one.behind, one.ahead) == (0, 2, 1, 1, 0)
-    assert one.is_damage
-    assert [row[:2] for row in found.damaged] == [(key(0x00), 0), (key(0x01), 7)]
+    verification = compare([(key(0x00), 0, 2), TOLD[2], TOLD[3]])
+    (difference,) = verification.differences
+    assert (difference.block, difference.logs) == (0, 2)
+    assert (difference.missing, difference.behind, difference.ahead) == (1, 1, 0)
+    assert difference.is_damage
+    assert [row[:2] for row in verification.damaged] == [(key(0x00), 0), (key(0x01), 7)]
 
 
 def test_what_is_newer_than_what_was_told_is_no_damage() -> None:
-    found = compare([(key(0x00), 0, 6), *TOLD[1:], (key(0x02), 1, 1)])
-    (one,) = found.differences
-    assert (one.ahead, one.missing, one.behind, one.is_damage) == (2, 0, 0, False)
-    assert found.is_sound
+    verification = compare([(key(0x00), 0, 6), *TOLD[1:], (key(0x02), 1, 1)])
+    (difference,) = verification.differences
+    assert (difference.ahead, difference.missing, difference.behind, difference.is_damage) == (2, 0, 0, False)
+    assert verification.is_sound
 
 
 def test_a_block_whose_input_has_not_been_read_yet_says_nothing() -> None:
-    found = compare(TOLD[2:], {0: 100, 1: 49})
-    assert found.is_sound
-    (one,) = found.differences
-    assert (one.missing, one.pending, one.is_damage) == (2, True, False)
+    verification = compare(TOLD[2:], {0: 100, 1: 49})
+    assert verification.is_sound
+    (difference,) = verification.differences
+    assert (difference.missing, difference.pending, difference.is_damage) == (2, True, False)
 
 
 def test_a_log_that_contradicts_itself_is_damage_whatever_was_told() -> None:
-    told = by_schema(told_blocks({SCHEMA: TOLD}, VERSION))
+    expected = by_schema(told_blocks({SCHEMA: TOLD}, VERSION))
     strange = HeightTable.from_heights([TOLD[0], (key(0x77), 3, 0)])
-    found = verify(told.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, {}, {SCHEMA: strange})
-    assert [(one.block, one.other, one.is_damage) for one in found.differences] == [
+    verification = verify(expected.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, {}, {SCHEMA: strange})
+    assert [
+        (difference.block, difference.other, difference.is_damage) for difference in verification.differences
+    ] == [
         (0, 1, True),
         (7, 1, True),
     ]
-    assert len(found.damaged) == 2
+    assert len(verification.damaged) == 2
 
 
 def test_schemas_are_compared_each_with_its_own() -> None:
-    told = by_schema(told_blocks({SCHEMA: TOLD[:1], OTHER_SCHEMA: TOLD[2:]}, VERSION))
-    found = verify(told.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, READ)
-    assert {one.schema_id for one in found.differences if one.missing} == {OTHER_SCHEMA}
-    assert list(found.damaged) == TOLD[2:]
+    expected = by_schema(told_blocks({SCHEMA: TOLD[:1], OTHER_SCHEMA: TOLD[2:]}, VERSION))
+    verification = verify(expected.values(), {SCHEMA: HeightTable.from_heights(TOLD)}, READ)
+    schema_ids = {difference.schema_id for difference in verification.differences if difference.missing}
+    assert schema_ids == {OTHER_SCHEMA}
+    assert list(verification.damaged) == TOLD[2:]
 
 
 LOG = st.tuples(st.integers(0, 255).map(key), st.integers(0, 3))
@@ -78,16 +82,18 @@ HEIGHTS = st.dictionaries(LOG, st.integers(1, 5), max_size=40)
 
 @given(HEIGHTS, HEIGHTS, st.integers(0, 16))
 def test_damage_is_every_log_below_what_was_told_and_no_other(
-    told: dict[tuple[bytes, int], int], held: dict[tuple[bytes, int], int], bits: int
+    expected: dict[tuple[bytes, int], int], held_heights: dict[tuple[bytes, int], int], bits: int
 ) -> None:
-    rows = [(*log, height) for log, height in told.items()]
+    rows = [(*log, height) for log, height in expected.items()]
     schemas = by_schema(told_blocks({SCHEMA: rows} if rows else {}, VERSION, bits))
-    table = HeightTable.from_heights((*log, height) for log, height in held.items())
-    found = verify(schemas.values(), {SCHEMA: table}, READ)
-    wanted = {log: height for log, height in told.items() if held.get(log, 0) < height}
-    assert {row[:2]: row[2] for row in found.damaged} == wanted
-    assert sum(one.missing + one.behind for one in found.differences) == len(wanted)
-    assert sum(one.missing for one in found.differences) == len(wanted.keys() - held.keys())
+    table = HeightTable.from_heights((*log, height) for log, height in held_heights.items())
+    verification = verify(schemas.values(), {SCHEMA: table}, READ)
+    wanted = {log: height for log, height in expected.items() if held_heights.get(log, 0) < height}
+    assert {row[:2]: row[2] for row in verification.damaged} == wanted
+    missing = sum(difference.missing for difference in verification.differences)
+    behind = sum(difference.behind for difference in verification.differences)
+    assert missing + behind == len(wanted)
+    assert missing == len(wanted.keys() - held_heights.keys())
 
 
 @given(st.lists(st.tuples(st.binary(min_size=32, max_size=32), st.integers(0, 2**64 - 1), st.integers(1, 9))))

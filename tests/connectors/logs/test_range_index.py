@@ -49,37 +49,37 @@ def salt_of(lift: Lift) -> bytes:
     return bytes(range(lift.salt_bytes))
 
 
-def columns_of(held: Iterable[Item]) -> tuple[np.ndarray, np.ndarray]:
-    held = list(held)
-    keys = join_keys(b"".join(author for author, _, _ in held), [log_id for _, log_id, _ in held])
-    return keys, np.array([height for _, _, height in held], np.uint64)
+def columns_of(items: Iterable[Item]) -> tuple[np.ndarray, np.ndarray]:
+    items = list(items)
+    keys = join_keys(b"".join(author for author, _, _ in items), [log_id for _, log_id, _ in items])
+    return keys, np.array([height for _, _, height in items], np.uint64)
 
 
-def as_items(held: dict[Log, int]) -> list[Item]:
-    return sorted((*log, height) for log, height in held.items())
+def as_items(log_heights: dict[Log, int]) -> list[Item]:
+    return sorted((*log, height) for log, height in log_heights.items())
 
 
-def span_of(held: Sequence[Item], start: int, size: int) -> list[Item]:
-    return [held[(start + step) % len(held)] for step in range(size)]
+def span_of(items: Sequence[Item], start: int, size: int) -> list[Item]:
+    return [items[(start + step) % len(items)] for step in range(size)]
 
 
 def check(
-    snapshot: RangeSnapshot, held: Sequence[Item], lift: Lift, asked: Sequence[Item], cuts: Sequence[int]
+    snapshot: RangeSnapshot, items: Sequence[Item], lift: Lift, asked: Sequence[Item], cuts: Sequence[int]
 ) -> None:
     """Everything that a snapshot answers, against a sorted list."""
-    assert len(snapshot) == len(held)
-    assert snapshot.ranks(asked) == [bisect_left(held, bound) for bound in asked]
-    assert snapshot.items(0, len(held)) == held
-    spans = [(start, size) for start in {0, len(held), *cuts} for size in {0, len(held), *cuts}]
+    assert len(snapshot) == len(items)
+    assert snapshot.ranks(asked) == [bisect_left(items, bound) for bound in asked]
+    assert snapshot.items(0, len(items)) == items
+    spans = [(start, size) for start in {0, len(items), *cuts} for size in {0, len(items), *cuts}]
     assert snapshot.fingerprints(spans) == [
-        lift.fingerprint(span_of(held, *span), salt_of(lift)) for span in spans
+        lift.fingerprint(span_of(items, *span), salt_of(lift)) for span in spans
     ]
     for span in spans:
-        assert snapshot.items(*span) == span_of(held, *span)
-        assert snapshot.packed(*span) == b"".join(map(pack, span_of(held, *span)))
-    if held:
-        at = [cut % len(held) for cut in cuts]
-        assert snapshot.bounds(at) == [(*held[rank][:2], 0) for rank in at]
+        assert snapshot.items(*span) == span_of(items, *span)
+        assert snapshot.packed(*span) == b"".join(map(pack, span_of(items, *span)))
+    if items:
+        at = [cut % len(items) for cut in cuts]
+        assert snapshot.bounds(at) == [(*items[rank][:2], 0) for rank in at]
         assert snapshot.ranks(snapshot.bounds(at)) == at
 
 
@@ -144,8 +144,8 @@ class AnIndexAgainstASortedList(RuleBasedStateMachine):
 
     @rule(asked=st.lists(bounds, max_size=6), data=st.data())
     def a_snapshot_answers_as_it_did_when_it_was_taken(self, asked: list[Item], data: st.DataObject) -> None:
-        for snapshot, held, lift in self.kept:
-            check(snapshot, held, lift, asked, data.draw(cuts_of(len(held))))
+        for snapshot, items, lift in self.kept:
+            check(snapshot, items, lift, asked, data.draw(cuts_of(len(items))))
 
     @rule()
     def the_index_counts_what_is_held(self) -> None:
@@ -154,8 +154,8 @@ class AnIndexAgainstASortedList(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "index"):
-            for snapshot, held, lift in self.kept:
-                check(snapshot, held, lift, [], [])
+            for snapshot, items, lift in self.kept:
+                check(snapshot, items, lift, [], [])
             last = self.snapshots.of([self.index], ADD128)
             check(last, as_items(self.held), ADD128, [], [])
 
@@ -305,15 +305,17 @@ def test_work_of_a_merge_that_was_overtaken_changes_nothing() -> None:
 
 
 @given(st.dictionaries(logs, st.integers(1, 100), max_size=20), st.sampled_from([0, 1, 4, 8, 16]))
-def test_block_sums_are_the_sums_of_the_logs_of_each_block(held: dict[Log, int], block_bits: int) -> None:
+def test_block_sums_are_the_sums_of_the_logs_of_each_block(
+    log_heights: dict[Log, int], block_bits: int
+) -> None:
     index = RangeIndex(limits=NEVER_MERGED)
-    for log, height in held.items():
+    for log, height in log_heights.items():
         index.raise_height(key_of(log), 1)
         index.raise_height(key_of(log), height)
     sums = block_sums(Snapshots().of([index], ADD128), block_bits)
     assert len(sums) == 1 << block_bits
     blocks: dict[int, list[Item]] = {}
-    for log, height in held.items():
+    for log, height in log_heights.items():
         blocks.setdefault(int.from_bytes(log[0][:2], "big") >> (16 - block_bits), []).append((*log, height))
     for block, members in blocks.items():
         assert sums.log_counts[block] == len(members)

@@ -36,23 +36,23 @@ async def test_what_a_peer_brings_is_on_entries_and_counts_for_it(
         log = await write_document(a, 6)
         summary = await a.sync(edge.address)
         assert summary.entries_sent == 7
-        messages = await read_topic(kafka, "entries", lambda found: len(found) >= 7)
+        messages = await read_topic(kafka, "entries", lambda messages: len(messages) >= 7)
         records = [EntryRecord.decode(message.value()) for message in messages]
         assert [(record.entry, record.operation) for record in records] == pairs(log)
         assert {record.brought_by for record in records} == {a.peer_id}
         assert {record.connector for record in records} == {edge._connector_id}
         assert {message.key() for message in messages} == {log_key(*log[0].log)}
-        (announced,) = await read_topic(kafka, "announcements", lambda found: bool(found))
+        (announced,) = await read_topic(kafka, "announcements", lambda messages: bool(messages))
         assert announced.key() == a.peer_id
-        told = decode(announced.value() or b"")
-        assert isinstance(told, Announce)
-        schema_ids, offer = split_offer(told.schema_ids)
+        announce = decode(announced.value() or b"")
+        assert isinstance(announce, Announce)
+        schema_ids, offer = split_offer(announce.schema_ids)
         assert schema_ids == (SCHEMA,)
         assert offer is not None
         assert offer.modes == {0, 1}
 
-        def has_receipt(found: list[Message]) -> bool:
-            rows = [row for message in found for row in ReceiptRecord.decode(message.value()).log_heights]
+        def has_receipt(messages: list[Message]) -> bool:
+            rows = [row for message in messages for row in ReceiptRecord.decode(message.value()).log_heights]
             return (*log[0].log, 7) in rows
 
         receipts = await read_topic(kafka, "receipts", has_receipt)
@@ -127,7 +127,7 @@ async def test_a_fork_is_left_to_the_truth_path(tmp_path: Path, kafka: KafkaSett
             await b.add(pairs(log[:2] + fork + make_log(author("writer"), 0, 1, after=log[:2] + fork)))
             b.dial(edge.address)
             await until(lambda: edge.driver.metrics.rejects.total() >= 1)
-        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
+        messages = await read_topic(kafka, "rejected", lambda messages: bool(messages))
         rejected = RejectedRecord.decode(messages[0].value())
         assert rejected.brought_by == b.peer_id
         assert messages[0].key() == log_key(*log[0].log)
@@ -141,12 +141,12 @@ async def test_an_older_announcement_never_wins(tmp_path: Path, kafka: KafkaSett
     ):
         assert edge.address is not None
         a.dial(edge.address)
-        newest = await read_topic(kafka, "announcements", lambda found: bool(found))
+        newest = await read_topic(kafka, "announcements", lambda messages: bool(messages))
         late = encode(Announce(1, 5, (OTHER_SCHEMA,)))
         writer = producer(kafka)
         writer.produce(kafka.topic("announcements"), late, a.peer_id)
         assert writer.flush(20) == 0
-        again = await read_topic(kafka, "announcements", lambda found: len(found) >= 3)
+        again = await read_topic(kafka, "announcements", lambda messages: len(messages) >= 3)
         assert [message.value() for message in again[:3]] == [newest[0].value(), late, newest[0].value()]
 
 
@@ -245,7 +245,7 @@ async def test_what_is_no_record_on_entries_is_reported_and_passed_over(
             writer.produce(kafka.topic("entries"), value, log_key(*log[0].log))
         assert writer.flush(20) == 0
         await until(lambda: edge.index.store.height(*log[0].log) == 2)
-        messages = await read_topic(kafka, "rejected", lambda found: len(found) >= 2)
+        messages = await read_topic(kafka, "rejected", lambda messages: len(messages) >= 2)
         codes = [RejectedRecord.decode(message.value()).code for message in messages]
         assert codes == ["topics.record", "bamboo.signature"]
 
@@ -258,8 +258,8 @@ async def test_the_announcement_of_a_peer_that_is_gone_for_long_is_removed_by_wh
     assert writer.flush(20) == 0
     monkeypatch.setattr(announcements, "FORGOTTEN_MS", 0)
     async with running(connector(tmp_path / "edge", kafka)):
-        found = await read_topic(kafka, "announcements", lambda records: len(records) >= 2)
-    assert [(record.key(), record.value() is None) for record in found] == [
+        records = await read_topic(kafka, "announcements", lambda records: len(records) >= 2)
+    assert [(record.key(), record.value() is None) for record in records] == [
         (b"g" * 32, False),
         (b"g" * 32, True),
     ]

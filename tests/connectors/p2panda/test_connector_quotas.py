@@ -27,19 +27,23 @@ pytestmark = pytest.mark.kafka
 
 
 def size(log: Sequence[CheckedOperation]) -> int:
-    return sum(one.size_bytes for one in log)
+    return sum(operation.size_bytes for operation in log)
 
 
 def truth(log: Sequence[CheckedOperation]) -> list[tuple[bytes | None, bytes | None]]:
     """What the streaming job would write."""
     return [
         (
-            log_key(*one.log),
+            log_key(*operation.log),
             LogRecord(
-                one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id
+                operation.entry.seq_num,
+                operation.entry_bytes,
+                operation.payload_bytes,
+                operation.hash,
+                operation.schema_id,
             ).encode(),
         )
-        for one in log
+        for operation in log
     ]
 
 
@@ -134,7 +138,7 @@ def are_done(edge: Edge, sessions: int) -> bool:
 async def test_a_peer_has_receipts_of_held_logs_alone_over_connections_and_restarts(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    held: dict[LogKey, int] = {}
+    heights: dict[LogKey, int] = {}
     first = 0
     for _ in range(2):
         async with (
@@ -144,7 +148,7 @@ async def test_a_peer_has_receipts_of_held_logs_alone_over_connections_and_resta
             assert edge.address is not None
             log = await write_document(a, 1)
             newest = log[0].log
-            held[newest] = 2
+            heights[newest] = 2
             await a.sync(edge.address)
             await until(partial(is_held, edge, newest))
             for _ in range(2):
@@ -152,7 +156,7 @@ async def test_a_peer_has_receipts_of_held_logs_alone_over_connections_and_resta
                 async with hostile(edge.address, MALLORY) as remote:
                     for session_id in range(2):
                         first += 1_000
-                        named = (*unknown_heights(1_000, first=first), *((*key, 1) for key in held))
+                        named = (*unknown_heights(1_000, first=first), *((*key, 1) for key in heights))
                         await remote.say(
                             Announce(1, first, (SCHEMA,)),
                             SyncRequest(session_id, 0, (SCHEMA,)),
@@ -164,7 +168,7 @@ async def test_a_peer_has_receipts_of_held_logs_alone_over_connections_and_resta
             assert edge.sender.dropped["receipts"] == 0
     receipts = [(key, ReceiptRecord.decode(value)) for key, value in read_all(kafka, "receipts")]
     rows = {row[:2] for key, record in receipts if key == MALLORY.public_key for row in record.log_heights}
-    assert rows == set(held)
+    assert rows == set(heights)
 
 
 async def test_a_peer_is_told_of_the_schemas_that_it_may_have(tmp_path: Path, kafka: KafkaSettings) -> None:
@@ -180,6 +184,11 @@ async def test_a_peer_is_told_of_the_schemas_that_it_may_have(tmp_path: Path, ka
             a.dial(edge.address)
             await until(lambda: secret in a.announced)
             await until(lambda: remote.heard)
-            told = {name for one in remote.heard if isinstance(one, Announce) for name in one.schema_ids}
-            assert SCHEMA in told
-            assert secret not in told
+            schema_ids = {
+                name
+                for message in remote.heard
+                if isinstance(message, Announce)
+                for name in message.schema_ids
+            }
+            assert SCHEMA in schema_ids
+            assert secret not in schema_ids

@@ -93,17 +93,17 @@ async def test_a_gap_in_logs_sets_that_log_aside_until_it_is_whole_and_costs_no_
         async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))):
             pass
     async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        held, aside = edge.index.store.height, edge.followers.logs.gaps
+        height, aside = edge.index.store.height, edge.followers.logs.gaps
         write_truth(kafka, log[5:7], other[2:])
-        await until(lambda: held(*other[0].log) == 4 and aside.logs_set_aside == 1)
-        assert held(*log[0].log) == 3
-        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
+        await until(lambda: height(*other[0].log) == 4 and aside.logs_set_aside == 1)
+        assert height(*log[0].log) == 3
+        messages = await read_topic(kafka, "rejected", lambda messages: bool(messages))
         assert [RejectedRecord.decode(message.value()).code for message in messages] == ["index.gap"]
         # What was passed over behind the gap is read again once the missing entries have come.
         write_truth(kafka, log[3:5])
-        await until(lambda: held(*log[0].log) == 7 and aside.logs_set_aside == 0)
+        await until(lambda: height(*log[0].log) == 7 and aside.logs_set_aside == 0)
         write_truth(kafka, log[7:])
-        await until(lambda: held(*log[0].log) == 9)
+        await until(lambda: height(*log[0].log) == 9)
 
 
 async def test_an_oversized_entry_of_earlier_versions_holds_up_its_own_log_only(
@@ -127,7 +127,7 @@ async def test_an_oversized_entry_of_earlier_versions_holds_up_its_own_log_only(
             assert peer.heights() == {log[0].log: 4, writer.entries[0].log: 1}
             assert peer.driver.metrics.rejects.total() == 0
         await until(lambda: edge.driver.metrics.withheld_logs == 2)
-        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
+        messages = await read_topic(kafka, "rejected", lambda messages: bool(messages))
         rejected = RejectedRecord.decode(messages[0].value())
         assert (rejected.code, rejected.entry) == (
             "p2panda.operation.too_large",
@@ -175,7 +175,7 @@ async def test_a_connector_is_who_it_was_and_reads_on_from_where_it_stood(
             of_author, of_peer = index.usage(carol, carol)
             assert of_author == of_peer > 0
     # What a Kafka client retries by itself is no word of the connector's.
-    assert [one for one in caplog.records if one.name != CLIENT_LOG.name] == []
+    assert [record for record in caplog.records if record.name != CLIENT_LOG.name] == []
 
 
 def test_the_index_of_the_store_is_followed_from_where_it_stood(kafka_broker: Broker, tmp_path: Path) -> None:
@@ -184,11 +184,12 @@ def test_the_index_of_the_store_is_followed_from_where_it_stood(kafka_broker: Br
     write_index(kafka, "room", store(kafka, "room", kept.MESSAGES[kept.STORED :]))
     with SdsIndex(kafka, home / INDEX_FILE) as index:
         assert index.catch_up() == len(kept.MESSAGES) - kept.STORED
-        assert len(index.find("room", [one.message_id for one in kept.MESSAGES])) == len(kept.MESSAGES)
+        message_ids = [message.message_id for message in kept.MESSAGES]
+        assert len(index.find("room", message_ids)) == len(message_ids)
 
 
 async def test_the_metrics_are_the_accepted_ones(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
-    found = await kept.metrics_of(tmp_path, topics(kafka_bootstrap, topic_prefix))
-    frozen.assert_list(kept.METRICS, found, accept=kept.METRICS)
+    metrics = await kept.metrics_of(tmp_path, topics(kafka_bootstrap, topic_prefix))
+    frozen.assert_list(kept.METRICS, metrics, accept=kept.METRICS)

@@ -149,8 +149,8 @@ def test_both_keep_the_one_that_the_lower_id_dialled(at_low_first: bool, at_high
         """Whether the end with this id keeps the connection that the lower id dialled."""
         from_low = connection(own == LOW, other)
         from_high = connection(own == HIGH, other)
-        held, new = (from_low, from_high) if low_first else (from_high, from_low)
-        return (new if supersedes(new, held, own) else held) is from_low
+        current, new = (from_low, from_high) if low_first else (from_high, from_low)
+        return (new if supersedes(new, current, own) else current) is from_low
 
     assert kept(LOW, HIGH, at_low_first)
     assert kept(HIGH, LOW, at_high_first)

@@ -23,15 +23,15 @@ pytestmark = pytest.mark.kafka
 async def receipts_cover(kafka: KafkaSettings, wanted: dict[bytes, dict[LogKey, int]]) -> None:
     """Wait until receipts tell of these heights; TimeoutError when they never do."""
 
-    def enough(found: list[Message]) -> bool:
-        held: dict[tuple[bytes, LogKey], int] = {}
-        for message in found:
+    def enough(messages: list[Message]) -> bool:
+        heights: dict[tuple[bytes, LogKey], int] = {}
+        for message in messages:
             peer_id = message.key() or b""
             for public_key, log_id, seq_num in ReceiptRecord.decode(message.value()).log_heights:
-                place = (peer_id, (public_key, log_id))
-                held[place] = max(seq_num, held.get(place, 0))
+                peer_log = (peer_id, (public_key, log_id))
+                heights[peer_log] = max(seq_num, heights.get(peer_log, 0))
         return all(
-            held.get((peer_id, log), 0) >= height
+            heights.get((peer_id, log), 0) >= height
             for peer_id, logs in wanted.items()
             for log, height in logs.items()
         )
@@ -72,7 +72,7 @@ async def test_receipts_that_a_killed_connector_had_in_memory_are_told_when_the_
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     logs = [make_log(author(f"author {number}"), 0, 1 + number % 5) for number in range(40)]
-    held = {log[0].log: len(log) for log in logs}
+    heights = {log[0].log: len(log) for log in logs}
     async with reference_peer(tmp_path, "a", schemas=[SCHEMA]) as a:
         for log in logs:
             await a.add(pairs(log))
@@ -84,10 +84,10 @@ async def test_receipts_that_a_killed_connector_had_in_memory_are_told_when_the_
                     edge.publisher.receipts = lambda *_: None  # type: ignore[method-assign]
                 assert edge.address is not None
                 dialling = a.dial(edge.address)
-                await until(lambda edge=edge: edge.index.store.counts()[1] == sum(held.values()))  # type: ignore[misc]
+                await until(lambda edge=edge: edge.index.store.counts()[1] == sum(heights.values()))  # type: ignore[misc]
                 await until(lambda edge=edge: edge.driver.metrics.reconciled)  # type: ignore[misc]
                 if not is_killed:
-                    await receipts_cover(kafka, {a.peer_id: held})
+                    await receipts_cover(kafka, {a.peer_id: heights})
                     assert edge.driver.metrics.entries_in == 0
                 dialling.cancel()
 
@@ -102,7 +102,7 @@ def test_a_part_of_a_log_that_is_sent_once_more_takes_no_delivery_back() -> None
 
 async def entries_of(kafka: KafkaSettings, count: int) -> dict[tuple[bytes, bytes], bytes]:
     """Who brought each of the entries on `entries`, once there are this many records."""
-    messages = await read_topic(kafka, "entries", lambda found: len(found) >= count)
+    messages = await read_topic(kafka, "entries", lambda messages: len(messages) >= count)
     records = [EntryRecord.decode(message.value()) for message in messages]
     assert len(records) == count, "each entry is there once"
     return {(record.entry, record.operation): record.brought_by for record in records}

@@ -35,11 +35,11 @@ async def test_peers_find_what_differs_by_ranges(tmp_path: Path) -> None:
             await b.add(pairs(log))
         await write_document(a, 4)
         await write_document(b, 2)
-        told: list[Reconciled] = []
+        events: list[Reconciled] = []
 
         def hear(event: PeerEvent) -> None:
             if isinstance(event, Reconciled):
-                told.append(event)
+                events.append(event)
 
         a.listeners.append(hear)
         first = await b.sync(listener.address)
@@ -50,7 +50,7 @@ async def test_peers_find_what_differs_by_ranges(tmp_path: Path) -> None:
         assert (second.modes, second.differing_logs, second.rounds) == ((1,), 0, 2)
         assert (second.entries_received, second.entries_sent) == (0, 0)
         assert a.driver.metrics.duplicates == b.driver.metrics.duplicates == 0
-        for ours, theirs in zip((first, second), told, strict=True):
+        for ours, theirs in zip((first, second), events, strict=True):
             assert theirs.bytes_in + theirs.bytes_out == ours.reconciliation_bytes
         metrics = a.driver.metrics
         assert (metrics.sessions_by_mode[1], metrics.reconciled, metrics.differing_logs) == (2, 2, 2)
@@ -67,9 +67,9 @@ async def test_peers_find_what_differs_by_ranges(tmp_path: Path) -> None:
 async def test_log_heights_are_what_everybody_speaks(
     tmp_path: Path, ours: dict[str, Any], theirs: dict[str, Any]
 ) -> None:
-    def options(given: dict[str, Any]) -> dict[str, Any]:
-        rest = {name: value for name, value in given.items() if name != "mode"}
-        return rest | ({"sessions": SessionSettings(mode=given["mode"])} if "mode" in given else {})
+    def options(arguments: dict[str, Any]) -> dict[str, Any]:
+        rest = {name: value for name, value in arguments.items() if name != "mode"}
+        return rest | ({"sessions": SessionSettings(mode=arguments["mode"])} if "mode" in arguments else {})
 
     async with (
         reference_peer(tmp_path, "a", **options(theirs)) as a,
@@ -123,7 +123,7 @@ async def test_several_sessions_at_a_time_with_one_remote(tmp_path: Path) -> Non
             await b.wait_until_holding({log[0].log: 4}, 30)
         # Live mode is left for one of them, and entered again.
         b.driver.peer.stop_live(a.peer_id, second.session_id, steady_ms())
-        assert [one.state for one in b.driver.peer.sessions(a.peer_id)] == [SessionState.LIVE]
+        assert [session.state for session in b.driver.peer.sessions(a.peer_id)] == [SessionState.LIVE]
         log = await write_document(a, 3, schema_id=OTHER_SCHEMA)
         b.driver.announce((OTHER_SCHEMA, SCHEMA))
         await b.wait_until_holding({log[0].log: 4}, 30)

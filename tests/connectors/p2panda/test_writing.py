@@ -46,8 +46,8 @@ class Store:
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
         return [
             [
-                (one.entry_bytes, one.payload_bytes)
-                for one in self.logs[public_key, log_id][
+                (operation.entry_bytes, operation.payload_bytes)
+                for operation in self.logs[public_key, log_id][
                     first - 1 : min(last, self.there[public_key, log_id])
                 ]
             ]
@@ -113,8 +113,8 @@ class Rig:
 
     def said(self) -> list[Message]:
         """What was written since the last call."""
-        said, self.said_so_far = self.said_so_far, []
-        return said
+        messages, self.said_so_far = self.said_so_far, []
+        return messages
 
 
 def queued(message: Message) -> QueuedMessage:
@@ -122,8 +122,8 @@ def queued(message: Message) -> QueuedMessage:
     match message:
         case EntryMessage():
             entry = decode_entry(message.entry)
-            place = ((entry.public_key, entry.log_id), entry.seq_num)
-            return QueuedMessage(encode(message), message.session_id, place)
+            live_entry = ((entry.public_key, entry.log_id), entry.seq_num)
+            return QueuedMessage(encode(message), message.session_id, live_entry)
         case Have() | SyncDone():
             return QueuedMessage(encode(message), message.session_id)
         case _:
@@ -146,7 +146,10 @@ def part(log: Sequence[CheckedOperation], first: int, last: int, session_id: int
 
 
 def messages(log: Sequence[CheckedOperation], first: int, last: int, session_id: int = 0) -> list[Message]:
-    return [EntryMessage(session_id, one.entry_bytes, one.payload_bytes) for one in log[first - 1 : last]]
+    return [
+        EntryMessage(session_id, operation.entry_bytes, operation.payload_bytes)
+        for operation in log[first - 1 : last]
+    ]
 
 
 async def test_a_range_goes_out_as_far_as_it_has_come_and_what_follows_waits() -> None:
@@ -207,11 +210,11 @@ async def test_what_never_comes_holds_up_nothing_once_it_is_given_up() -> None:
 async def test_what_comes_between_asking_and_reading_is_not_missed() -> None:
     class Sudden(Store):
         async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
-            found = await super().read_ranges(ranges, max_bytes)
+            pairs_by_range = await super().read_ranges(ranges, max_bytes)
             if self.there[LOGS[0][0].log] != 6:
                 # Behind the reader's back, before the writer has heard of what it read.
                 self.come(LOGS[0], 6)
-            return found
+            return pairs_by_range
 
     store = Sudden(*LOGS)
     store.come(LOGS[0], 1)

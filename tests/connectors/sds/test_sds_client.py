@@ -114,9 +114,9 @@ async def test_events_are_heard_once_through_broken_connections_and_at_other_edg
                     await alice.joined.wait()
         await until(lambda: len(heard) == 30)
         assert [event.number for event in heard] == list(range(1, 31))
-        place = alice.position
+        position = alice.position
         backbone.tell("room", event(31))
-        async with online(second, "alice", position=place) as (_, again):
+        async with online(second, "alice", position=position) as (_, again):
             await until(lambda: again)
             assert [event.number for event in again] == [31]
 

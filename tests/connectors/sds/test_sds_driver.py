@@ -125,7 +125,7 @@ async def test_a_hosted_participant_hears_its_events_and_those_of_the_channel_on
     backbone = MemoryBackbone()
     async with serving(backbone) as (_, address), remote(address, 1) as a:
         await a.joins("room", "alice", hosted=True)
-        for one in (
+        for record in (
             event(1, content=b"hi"),
             event(2, "acknowledged", "alice"),
             event(2, "acknowledged", "alice"),
@@ -134,7 +134,7 @@ async def test_a_hosted_participant_hears_its_events_and_those_of_the_channel_on
             event(4, "sent", "bob"),
             event(5),
         ):
-            backbone.tell("room", one)
+            backbone.tell("room", record)
         backbone.tell("other", event(6))
         await a.hears(EventFrame, 3)
         assert [(frame.number, frame.kind) for frame in a.all(EventFrame)] == [
@@ -198,13 +198,13 @@ async def test_ephemeral_messages_take_the_live_path_to_everybody() -> None:
         await full.joins("room", "bob")
         await other.joins("room", "carol", hosted=True)
         await thin.say(Send("room", TOKEN, b"typing", ephemeral=True))
-        (said,) = await full.hears(SdsMessage)
-        assert decode(said.wire, "spec").kind == "ephemeral"
+        (received,) = await full.hears(SdsMessage)
+        assert decode(received.wire, "spec").kind == "ephemeral"
         (heard,) = await other.hears(EventFrame)
         assert (heard.number, heard.kind, heard.content) == (None, "delivered", b"typing")
         assert heard.details == {"sender_id": "alice", "ephemeral": True}
         await thin.hears(Accepted)
-        assert [record.wire for _, record in backbone.said] == [said.wire]
+        assert [record.wire for _, record in backbone.said] == [received.wire]
         assert [record.kind for _, record in backbone.commands] == ["join", "join"]
         assert not thin.all(EventFrame)
 
@@ -244,9 +244,9 @@ async def test_a_silent_channel_tells_its_head_once() -> None:
         backbone.keep("room", message("x", "trailing", 7))
         assert (await a.hears(Head, 2))[1].newest == ((7, "trailing"),)
         assert (await a.hears(Mark))[0].present
-        room = driver.channels.open_channels["room", "spec"]
-        checked_s = room.checked_s
-        await until(lambda: room.checked_s > checked_s)
+        channel = driver.channels.open_channels["room", "spec"]
+        checked_s = channel.checked_s
+        await until(lambda: channel.checked_s > checked_s)
         assert driver.metrics.heads_out == 2
 
 

@@ -120,7 +120,7 @@ class _LateEnd:
         return offsets
 
     def incremental_assign(self, places: list[TopicPartition]) -> None:
-        if any(place.partition == 1 for place in places):
+        if any(topic_partition.partition == 1 for topic_partition in places):
             self.all_assigned.set()
 
     def consume(self, count: int, timeout: float) -> list[Any]:

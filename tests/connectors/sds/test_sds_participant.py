@@ -263,12 +263,12 @@ def test_the_folder_of_another_participant_is_refused(tmp_path: Path) -> None:
         opened(tmp_path, "bob")
 
 
-@pytest.mark.parametrize("place", [0, 5, 40, -1])
-def test_a_damaged_snapshot_is_refused(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("offset", [0, 5, 40, -1])
+def test_a_damaged_snapshot_is_refused(tmp_path: Path, offset: int) -> None:
     folder, _ = opened(tmp_path)
     folder.close()
     snapshot = bytearray((tmp_path / "snapshot").read_bytes())
-    snapshot[place] ^= 0x55
+    snapshot[offset] ^= 0x55
     (tmp_path / "snapshot").write_bytes(snapshot)
     with pytest.raises(StateError):
         opened(tmp_path)

@@ -41,11 +41,11 @@ def test_it_is_said_whether_a_message_is_new_among_them(heads: list[tuple[int, s
 
 def test_only_so_many_messages_count_as_having_passed_lately() -> None:
     passed = Passed(1_000)
-    rooms = [ChannelMembers(name, "spec", Newest(4), passed) for name in ("one", "other")]
+    channels = [ChannelMembers(name, "spec", Newest(4), passed) for name in ("one", "other")]
     for number in range(1_500):
-        for room in rooms:
-            room.note(f"m{number}", number)
-    assert all(room.has_passed("m1499") and not room.has_passed("m0") for room in rooms)
+        for channel in channels:
+            channel.note(f"m{number}", number)
+    assert all(channel.has_passed("m1499") and not channel.has_passed("m0") for channel in channels)
     assert not ChannelMembers("third", "spec", Newest(4), passed).has_passed("m1499")
 
 

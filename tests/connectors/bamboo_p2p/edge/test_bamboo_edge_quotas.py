@@ -54,29 +54,29 @@ async def test_of_a_principal_no_more_is_taken_than_its_quota_and_others_bring_o
     async with (
         brokerless_edge(tmp_path / "edge", quota_bytes=250, quota_period_s=1e9) as edge,
         edge.flavour.peer.listen(HERE) as url,
-        BambooPeer.open(tmp_path / "one", flavour=YAMF) as one,
+        BambooPeer.open(tmp_path / "one", flavour=YAMF) as limited,
         BambooPeer.open(
             tmp_path / "other", flavour=YAMF, identity=Identity.from_private_key(b"o" * 32)
         ) as other,
     ):
         codes: list[CancelCode] = []
-        one.listeners.append(
+        limited.listeners.append(
             lambda _, event: codes.append(event.code) if isinstance(event, RequestCancelled) else None
         )
         for log_id in (0, 1):
-            await one.publish(WRITER, log_id, bytes(100))
-        async with one.connect(url) as remote, other.connect(url) as others:
-            await one.ask(remote, pushing(FIRST))
-            await one.ask(remote, pushing(FURTHER))
+            await limited.publish(WRITER, log_id, bytes(100))
+        async with limited.connect(url) as remote, other.connect(url) as others:
+            await limited.ask(remote, pushing(FIRST))
+            await limited.ask(remote, pushing(FURTHER))
             await until_held(edge.flavour.peer, FURTHER, 1)
             await until_held(edge.flavour.peer, FIRST, 1)
             # The quota is reached in the midst of a live request, and both end for it.
-            await one.publish(WRITER, 0, bytes(100))
+            await limited.publish(WRITER, 0, bytes(100))
             await until(lambda: len(codes) == 2)
             assert codes == [CancelCode.RESOURCES] * 2
-            await one.publish(WRITER, 0, bytes(100))
-            await one.publish(WRITER, 2, bytes(100))
-            await one.ask(remote, pushing(LAST))
+            await limited.publish(WRITER, 0, bytes(100))
+            await limited.publish(WRITER, 2, bytes(100))
+            await limited.ask(remote, pushing(LAST))
             await until(lambda: len(codes) == 3)
             assert codes[2] is CancelCode.RESOURCES and over_quota(edge) == 3
             await other.publish(WRITER, 3, bytes(100))

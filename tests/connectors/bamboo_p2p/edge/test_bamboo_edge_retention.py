@@ -191,7 +191,7 @@ def test_the_settings_hold_where_the_file_is_silent(tmp_path: Path) -> None:
     rules = edge_rules(settings)
     assert (rules.retention.max_age_s, rules.retention.max_bytes) == (9.0, 250)
     assert rules.quotas.author_bytes == 6
-    assert [(one.quota_bytes, one.quota_entries) for one in (rules.default, rules.rule_for(author))] == [
+    assert [(rule.quota_bytes, rule.quota_entries) for rule in (rules.default, rules.rule_for(author))] == [
         (None, 7),
         (5, 7),
     ]

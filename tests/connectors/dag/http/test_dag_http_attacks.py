@@ -35,9 +35,9 @@ ANOTHER_CLIENT = {"Authorization": f"Bearer {TOKEN}"}
 def wide_dag(leaves: int, size: int = 10) -> list[tuple[Cid, bytes]]:
     """A root with links to raw blocks; the root comes first."""
     blocks = [number.to_bytes(4, "big").ljust(size, b".") for number in range(leaves)]
-    found = [(cid_of(RAW, block), block) for block in blocks]
-    root = encode_dag_cbor([cid for cid, _ in found])
-    return [(cid_of(DAG_CBOR, root), root), *found]
+    raw_blocks = [(cid_of(RAW, block), block) for block in blocks]
+    root = encode_dag_cbor([cid for cid, _ in raw_blocks])
+    return [(cid_of(DAG_CBOR, root), root), *raw_blocks]
 
 
 async def test_slow_bodies_of_one_client_leave_room_for_another(tmp_path: Path) -> None:

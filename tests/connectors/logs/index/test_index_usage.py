@@ -41,15 +41,15 @@ def usage(store: LmdbLogStore) -> dict[bytes, int]:
 
 def recount(store: LmdbLogStore, brought_by: dict[tuple[bytes, int], bytes]) -> dict[bytes, int]:
     """What `usage` should hold: every entry weighed, with who brought it."""
-    found: Counter[bytes] = Counter()
+    totals: Counter[bytes] = Counter()
     with store._environment.read() as transaction:
         for key, value in transaction.cursor(db=store._databases[b"entries"]):
             size = sum(map(len, layout.unpack_entry(value)))
-            found[author_name(key[:32])] += size
-            place = key[:LOG_KEY_SIZE], layout.U64.unpack(key[LOG_KEY_SIZE:])[0]
-            if place in brought_by:
-                found[peer_name(brought_by[place])] += size
-    return dict(found)
+            totals[author_name(key[:32])] += size
+            entry_key = key[:LOG_KEY_SIZE], layout.U64.unpack(key[LOG_KEY_SIZE:])[0]
+            if entry_key in brought_by:
+                totals[peer_name(brought_by[entry_key])] += size
+    return dict(totals)
 
 
 @pytest.fixture
@@ -83,16 +83,18 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, i
             key = log_key(*log[0].log)
             if kind == "forget":
                 done = store.forget([key])
-                brought_by = {place: peer for place, peer in brought_by.items() if place[0] != key}
+                brought_by = {
+                    entry_key: peer for entry_key, peer in brought_by.items() if entry_key[0] != key
+                }
             else:
                 entries = log[first : first + count]
                 peers = [peer_id] * len(entries) if kind == "peer" else []
                 done = store.commit(entries, {}, truth=kind == "truth", brought_by=peers)
                 for cut, cut_at in done.truncated:
                     brought_by = {
-                        place: peer
-                        for place, peer in brought_by.items()
-                        if place[0] != log_key(*cut) or place[1] < cut_at
+                        entry_key: peer
+                        for entry_key, peer in brought_by.items()
+                        if entry_key[0] != log_key(*cut) or entry_key[1] < cut_at
                     }
                 if peers:
                     brought_by |= {(key, entry.entry.seq_num): peer_id for entry in done.stored}
@@ -114,13 +116,13 @@ def test_an_entry_counts_for_the_peer_that_brought_it_first(store: LmdbLogStore)
     assert store.usage(BEN.public_key, PEERS[1]) == (0, sum(sizes[4:]))
 
 
-@pytest.mark.parametrize("found", [1, 2])
+@pytest.mark.parametrize("index_format", [1, 2])
 @pytest.mark.parametrize("at_once", [3, 20_000])
 def test_an_index_of_an_earlier_format_counts_what_it_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: int, at_once: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index_format: int, at_once: int
 ) -> None:
     monkeypatch.setattr(upgrade, "_AT_ONCE", at_once)
-    write_index(tmp_path, found)
+    write_index(tmp_path, index_format)
     for _ in range(2):
         store = LmdbLogStore(peek, tmp_path)
         assert store.counts() == (16, 34)
@@ -156,7 +158,9 @@ def contents(kept: LmdbLogStore) -> dict[bytes, dict[bytes, bytes]]:
     with kept._environment.read() as transaction:
         records = {name: dict(transaction.cursor(db=database)) for name, database in kept._databases.items()}
     # The revision that brought an operation is another one each time.
-    records[b"operations"] = {key: place[: -layout.U64.size] for key, place in records[b"operations"].items()}
+    records[b"operations"] = {
+        key: packed_place[: -layout.U64.size] for key, packed_place in records[b"operations"].items()
+    }
     return records
 
 

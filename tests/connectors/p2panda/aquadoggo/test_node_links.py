@@ -79,9 +79,11 @@ async def test_a_node_and_a_live_peer_have_what_either_writes(tmp_path: Path, ka
         assert list(peer.store.entries(*theirs[0].log, 1, 9)) == pairs(theirs)
         assert list(node.store.entries(*ours[0].log, 1, 9)) == pairs(ours)
         assert edge.nodes.driver.metrics.sessions_live == 0
-        told = {one.name: one.samples[0].value for one in edge.collector.collect() if one.samples}
-        assert told["culm_p2panda_node_entries_accepted"] == 10
-        assert told["culm_p2panda_node_entries_sent"] >= 9
+        metric_values = {
+            metric.name: metric.samples[0].value for metric in edge.collector.collect() if metric.samples
+        }
+        assert metric_values["culm_p2panda_node_entries_accepted"] == 10
+        assert metric_values["culm_p2panda_node_entries_sent"] >= 9
         assert not edge.nodes.driver.metrics.rejects
 
 
@@ -161,7 +163,7 @@ async def test_the_allow_list_is_for_nodes_too(tmp_path: Path, kafka: KafkaSetti
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "phrase"),
     [
         (("--dial", "/ip4/nowhere/udp/1/quic-v1"), "no ip4 address"),
         (("--dial", "/ip4/127.0.0.1/tcp/2022"), "/udp/2022/quic-v1"),
@@ -169,11 +171,11 @@ async def test_the_allow_list_is_for_nodes_too(tmp_path: Path, kafka: KafkaSetti
     ],
 )
 def test_a_wrong_address_of_a_node_is_answered_with_a_right_one(
-    tmp_path: Path, arguments: tuple[str, ...], said: str
+    tmp_path: Path, arguments: tuple[str, ...], phrase: str
 ) -> None:
     done = culm("connector", "run", *arguments, "--dir", tmp_path, check=False, CULM_BOOTSTRAP="127.0.0.1:1")
     assert done.returncode == 2
-    assert said in done.stderr
+    assert phrase in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -35,10 +35,10 @@ def test_the_peer_id_of_a_published_key() -> None:
 
 
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
-def test_peer_ids_come_back_and_sort_as_their_keys(one: bytes, other: bytes) -> None:
-    assert parse_peer_id(format_peer_id(one)) == one
-    hashes = HostKey.ed25519(one).multihash, HostKey.ed25519(other).multihash
-    assert (hashes[0] < hashes[1]) == (one < other)
+def test_peer_ids_come_back_and_sort_as_their_keys(key: bytes, other: bytes) -> None:
+    assert parse_peer_id(format_peer_id(key)) == key
+    hashes = HostKey.ed25519(key).multihash, HostKey.ed25519(other).multihash
+    assert (hashes[0] < hashes[1]) == (key < other)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_the_list_of_protocols_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "received",
     [
         encode_line(b"/multistream/2.0.0"),
         b"\x00",
@@ -226,9 +226,9 @@ def test_the_list_of_protocols_is_told() -> None:
         encode_line(HEADER) + encode_line(b"ls") * (MAX_PROPOSALS + 1),
     ],
 )
-def test_a_remote_that_breaks_the_rules_is_given_up(said: bytes) -> None:
+def test_a_remote_that_breaks_the_rules_is_given_up(received: bytes) -> None:
     with pytest.raises(NegotiationError):
-        Listening(PROTOCOLS).feed(said)
+        Listening(PROTOCOLS).feed(received)
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8))
