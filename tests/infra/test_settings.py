@@ -132,5 +132,5 @@ def test_the_operating_guide_tells_the_defaults_in_force() -> None:
     rows = re.findall(r"^\| `([a-z0-9.]+)\.(\w+)` \| (\d\S*) \|", guide, re.MULTILINE)
     assert len(rows) > 15
     connector = load().connector
-    for section, name, told in rows:
-        assert getattr(attrgetter(section)(connector), name) == float(told), name
+    for section, name, default in rows:
+        assert getattr(attrgetter(section)(connector), name) == float(default), name

@@ -70,12 +70,12 @@ def offer(packages: Path, name: str) -> None:
         requirement = Requirement(text)
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
-        found = metadata.distribution(requirement.name)
-        tops = {file.parts[0] for file in found.files or () if file.parts[0] != ".."} - {"__pycache__"}
+        distribution = metadata.distribution(requirement.name)
+        tops = {file.parts[0] for file in distribution.files or () if file.parts[0] != ".."} - {"__pycache__"}
         if all((packages / top).exists() for top in tops):
             continue
         for top in tops:
-            (packages / top).symlink_to(Path(str(found.locate_file(top))))
+            (packages / top).symlink_to(Path(str(distribution.locate_file(top))))
         offer(packages, requirement.name)
 
 
@@ -109,8 +109,10 @@ def test_a_bare_install_is_a_consumers_library_and_nothing_else(
     )
     run(environment / "bin" / "python", "-c", program, folder=tmp_path)
     command = (environment / "bin" / "python", "-c", "from culm_infra.cli import main; main()")
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (told.returncode, "pip install 'culm[cli]'" in told.stderr) == (1, True), told.stderr
+    completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (completed.returncode, "pip install 'culm[cli]'" in completed.stderr) == (1, True), (
+        completed.stderr
+    )
 
 
 def test_the_wheel_names_its_extras_and_carries_data_files(wheel: Path) -> None:
@@ -149,7 +151,8 @@ def test_an_extra_brings_what_its_programs_need(
 def test_a_bare_install_brings_nothing_of_the_extras(wheel: Path, environment: Path, tmp_path: Path) -> None:
     install(environment, str(wheel), tmp_path)
     (packages,) = environment.glob("lib/python*/site-packages")
-    assert {found.name for found in metadata.distributions(path=[str(packages)])}.isdisjoint(NOT_BARE)
+    installed = {distribution.name for distribution in metadata.distributions(path=[str(packages)])}
+    assert installed.isdisjoint(NOT_BARE)
 
 
 @pytest.mark.soak

@@ -23,13 +23,13 @@ from tests.support.process.argument_fuzz import (
     run,
 )
 
-Held = Mapping[str, str]
+Reals = Mapping[str, str]
 BOTH = ("once", pytest.param("soak", marks=pytest.mark.soak))
 COUNTS = {"once": 2, "soak": 100}
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
+def reals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reals]:
     """A home of its own, and files that arguments name in the working directory."""
     home = tmp_path_factory.mktemp("home")
     work = tmp_path_factory.mktemp("work")
@@ -48,10 +48,10 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
 
 
 @pytest.mark.parametrize("how_many", BOTH)
-def test_no_arguments_end_in_a_traceback(held: Held, how_many: str) -> None:
+def test_no_arguments_end_in_a_traceback(reals: Reals, how_many: str) -> None:
     statuses = {"reached": 0, "refused": 0, "other": 0}
     for command in commands():
-        for line in lines(command, held, seed=COUNTS[how_many], count=COUNTS[how_many]):
+        for line in lines(command, reals, seed=COUNTS[how_many], count=COUNTS[how_many]):
             try:
                 status, _, err = run(line, b"x\n")
             except Exception as error:
@@ -62,16 +62,16 @@ def test_no_arguments_end_in_a_traceback(held: Held, how_many: str) -> None:
     assert min(statuses.values()) > 20, "the lines are no longer a mixture of right and wrong ones"
 
 
-def test_a_number_that_is_too_large_is_no_traceback(held: Held) -> None:
+def test_a_number_that_is_too_large_is_no_traceback(reals: Reals) -> None:
     for command in commands():
-        for line in large_numbers(command, held):
+        for line in large_numbers(command, reals):
             try:
                 run(line, b"x\n")
             except Exception as error:
                 raise AssertionError(f"{line}: {error!r}"[:2_000]) from error
 
 
-def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(held: Held) -> None:
+def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(reals: Reals) -> None:
     for command in commands():
         single = [parameter for parameter in command.parameters if _takes_one_value(parameter)]
         for option in single[:1]:
@@ -176,8 +176,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_an_argument_that_would_be_ignored_is_refused(held: Held, line: str) -> None:
-    words = [held.get(word, word) for word in line.split(" ")]
+def test_an_argument_that_would_be_ignored_is_refused(reals: Reals, line: str) -> None:
+    words = [reals.get(word, word) for word in line.split(" ")]
     status, _, err = run(words)
     assert status in (1, 2), err
     assert "error" in err.lower()

@@ -27,7 +27,11 @@ def test_what_is_published_is_covered_proven_and_carried(
     mine, theirs, stick = str(tmp_path / "mine"), str(tmp_path / "theirs"), str(tmp_path / "stick")
     assert run(["bamboo", "publish", "a", "b", "c", "--end", "--dir", mine, "--json"]) == 0
     entries = said(capsys)
-    assert [(one["seq_num"], one["end_of_log"]) for one in entries] == [(1, False), (2, False), (3, True)]
+    assert [(entry["seq_num"], entry["end_of_log"]) for entry in entries] == [
+        (1, False),
+        (2, False),
+        (3, True),
+    ]
     assert run(["bamboo", "publish", "d", "--dir", mine]) == 1
     assert "log_ended" in capsys.readouterr().err
     assert run(["bamboo", "export", stick, "--dir", mine]) == 0
@@ -36,14 +40,16 @@ def test_what_is_published_is_covered_proven_and_carried(
     capsys.readouterr()
     log = entries[0]["log"]
     assert run(["bamboo", "coverage", "--dir", mine, "--json"]) == 0
-    [held] = said(capsys)
-    assert (held["log"], held["end_of_log"]) == (log, 3)
-    assert (held["entries"], held["payloads"]) == ([[1, 3]], [[3, 3]])
-    assert held["dropped_payloads"] == [[1, 2]]
+    [coverage] = said(capsys)
+    assert (coverage["log"], coverage["end_of_log"]) == (log, 3)
+    assert (coverage["entries"], coverage["payloads"]) == ([[1, 3]], [[3, 3]])
+    assert coverage["dropped_payloads"] == [[1, 2]]
     assert run(["bamboo", "proposals", "--dir", mine, "--json"]) == 0
     assert said(capsys) == []
     assert run(["bamboo", "proposals", "--dir", mine, "--again", "--json"]) == 0
-    assert [(one["start"], one["end"], one["payload_only"]) for one in said(capsys)] == [(1, 2, True)]
+    assert [(proposal["start"], proposal["end"], proposal["payload_only"]) for proposal in said(capsys)] == [
+        (1, 2, True)
+    ]
     assert run(["bamboo", "verify", "3", "--log", log, "--dir", theirs, "--json"]) == 0
     [proof] = said(capsys)
     assert proof["proven"] and proof["payload"]
@@ -59,7 +65,7 @@ def test_decode_explains_the_data_channel_and_names_what_is_broken(
     file.write_bytes(data + bytes((200,)))
     assert run(["bamboo", "decode", str(file), "--channel", "data", "--json"]) == 1
     lines = said(capsys)
-    assert [one["message"] for one in lines] == ["Switch", "Notify", "RawPayload", "Cancelled", "Broken"]
+    assert [line["message"] for line in lines] == ["Switch", "Notify", "RawPayload", "Cancelled", "Broken"]
     assert lines[2]["size"] == 7 and lines[4]["fields"]["code"] == "bamboo_p2p.malformed"
 
 
@@ -68,7 +74,7 @@ def test_logs_of_the_folder_and_what_is_paused_complete(
 ) -> None:
     folder = str(tmp_path / "mine")
     assert run(["bamboo", "publish", "a", "--dir", folder, "--json"]) == 0
-    [log] = [one["log"] for one in said(capsys)]
+    [log] = [entry["log"] for entry in said(capsys)]
     assert run(["bamboo", "pause", "--peer", "address:192.0.2.7", "--log", "0", "--dir", folder]) == 0
     context = typer.Context(typer.main.get_group(app), info_name="bamboo")
     context.params["folder"] = folder

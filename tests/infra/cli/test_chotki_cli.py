@@ -74,17 +74,17 @@ def test_an_object_is_made_changed_and_shown(shell: Shell) -> None:
 def test_objects_are_exported_and_exported_on(shell: Shell, tmp_path: Path) -> None:
     person(shell)
     folder, state = tmp_path / "objects", tmp_path / "state"
-    given = ("export", "--output", str(folder), "--state-dir", str(state), "--class", "person")
-    (done,) = shell.lines(*given)
+    arguments = ("export", "--output", str(folder), "--state-dir", str(state), "--class", "person")
+    (done,) = shell.lines(*arguments)
     assert done == {"class": "10-1", "folder": str(folder / "person"), "rows": 1, "whole": True, "epoch": 1}
     shell.text("edit", "ann", "Age=43", "--owner", "me")
     shell.text("new", "person", "Name=Ben", "--owner", "me")
     shell.job.run()
-    (done,) = shell.lines(*given)
+    (done,) = shell.lines(*arguments)
     assert (done["rows"], done["whole"], done["epoch"]) == (2, False, 2)
     assert "person" in shell.text("export", "--output", str(folder))
-    files = sorted(one.relative_to(folder / "person") for one in (folder / "person").rglob("*.parquet"))
-    assert [str(one) for one in files] == ["epoch=1/part-00000.parquet", "epoch=2/part-00000.parquet"]
+    files = sorted(path.relative_to(folder / "person") for path in (folder / "person").rglob("*.parquet"))
+    assert [str(file) for file in files] == ["epoch=1/part-00000.parquet", "epoch=2/part-00000.parquet"]
     (ann, ben) = pq.read_table(folder / "person" / "epoch=2").to_pylist()
     assert (ann["_id"], ann["Age"], ben["Name"], ben["Tags"]) == (
         "10-3",
@@ -99,17 +99,17 @@ def test_every_edit_is_a_delta_on_the_one_before(shell: Shell) -> None:
     shell.text("edit", "ann", "Visits+=2", "Tags={b,c}", "--owner", "me")
     shell.text("edit", "ann", "Visits+=3", "--name", "anna", "--owner", "me")
     shell.job.run()
-    (found,) = shell.lines("get", "--class", "person")
-    assert found["fields"] == {"Name": "Ann", "Age": 42, "Visits": 5, "Tags": ["b", "c"]}
-    assert (found["removed"], found["names"]) == ({"Tags": ["a"]}, ["ann", "anna"])
+    (row,) = shell.lines("get", "--class", "person")
+    assert row["fields"] == {"Name": "Ann", "Age": 42, "Visits": 5, "Tags": ["b", "c"]}
+    assert (row["removed"], row["names"]) == ({"Tags": ["a"]}, ["ann", "anna"])
 
 
 def test_a_class_gets_more_fields_and_other_names_for_them(shell: Shell) -> None:
     person(shell)
     shell.text("class", "person", "Mail:S", "--rename", "Name=Title", "--owner", "me")
     shell.job.run()
-    (found,) = shell.lines("class", "person")
-    assert [(one["name"], one["type"], one["number"]) for one in found["fields"]] == [
+    (row,) = shell.lines("class", "person")
+    assert [(field["name"], field["type"], field["number"]) for field in row["fields"]] == [
         ("Title", "S", 1),
         ("Age", "I", 2),
         ("Visits", "N", 3),
@@ -153,8 +153,8 @@ def test_a_dump_is_the_store_in_the_text_of_the_go_replica(shell: Shell) -> None
 
 def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) -> None:
     person(shell)
-    held = write_vector({0: Id.make(0, 3).pro, 16: Id.make(16, 1).pro})
-    produce(shell.settings, "chotki.vectors", [(source_key(11), VectorRecord(held, 0, TIME_MS).encode())])
+    vector = write_vector({0: Id.make(0, 3).pro, 16: Id.make(16, 1).pro})
+    produce(shell.settings, "chotki.vectors", [(source_key(11), VectorRecord(vector, 0, TIME_MS).encode())])
     edge, trace = bytes(range(32)), bytes(10)
     too_large = "field b-1-2 E, written by b, would have 2 bytes"
     for session, state, code, reason in (
@@ -162,7 +162,7 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
         (1, "SendNone", "chotki.record_size", "chotki.record_size"),
         (2, "SendLive", "", ""),
     ):
-        told = SessionRecord(
+        session_record = SessionRecord(
             *(state, 11, "127.0.0.1:4", 7, trace, b"\1" * 10, 20, 30),
             *(
                 Progress(1, 2, 2_000, 0),
@@ -173,28 +173,28 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
             ),
             *(reason, code, TIME_MS),
         )
-        produce(shell.settings, "chotki.sessions", [(session_key(edge, session), told.encode())])
+        produce(shell.settings, "chotki.sessions", [(session_key(edge, session), session_record.encode())])
     in_use = SourceRecord("north", b"1" * 16, "allocated", TIME_MS)
     produce(shell.settings, "chotki.sources", [(source_key(12), in_use.encode())])
-    (found,) = shell.lines("status")
-    assert found["epoch"] == 1
-    assert found["vector"][0] == "0-3"
-    assert [one["block"] for one in found["blocks"]] == ["0-0", "10-0"]
-    assert found["blocks"][1]["objects"] == 3
-    (peer,) = found["peers"]
+    (status,) = shell.lines("status")
+    assert status["epoch"] == 1
+    assert status["vector"][0] == "0-3"
+    assert [block["block"] for block in status["blocks"]] == ["0-0", "10-0"]
+    assert status["blocks"][1]["objects"] == 3
+    (peer,) = status["peers"]
     assert (peer["source"], peer["behind"], peer["sources"], peer["lag"]) == ("b", 3, 1, {"10": 3})
-    (session,) = found["sessions"]
+    (session,) = status["sessions"]
     assert (session["session"], session["state"]) == (2, "SendLive")
     assert session["traces"] == f"{'01' * 10}-{'00' * 10}"
     assert session["received"] == {"blocks_done": 1, "blocks_total": 2, "bytes_done": 2_000, "bytes_total": 0}
     assert session["open_syncs"] == [{"t": "b-1", "age_ms": 1_500, "bytes": 2_000}]
     assert (session["pings"], session["pongs"]) == (3, 2)
-    assert found["codes"] == {"chotki.record_size": 1}
-    [warning] = found["warnings"]
+    assert status["codes"] == {"chotki.record_size": 1}
+    [warning] = status["warnings"]
     assert (warning["code"], warning["text"], warning["peer"]) == ("chotki.record_size", too_large, "b")
     assert too_large in " ".join(shell.text("status").split())
-    assert found["epoch_age_s"] >= 0
-    assert [(one["source"], one["state"]) for one in found["sources"]] == [
+    assert status["epoch_age_s"] >= 0
+    assert [(source["source"], source["state"]) for source in status["sources"]] == [
         ("c", "in use"),
         ("10", "allocated"),
     ]
@@ -215,14 +215,14 @@ def test_the_status_has_vectors_blocks_peers_sessions_and_sources(shell: Shell) 
 def test_values_that_a_go_replica_would_refuse_are_listed(shell: Shell) -> None:
     entries = write_class([ClassField(1, "S", "Mail", HASH_INDEX)])
     mail = record("S", write_first(0, 0, b"a@b"))
-    class_id, one, two = (Id.make(0xA, seq) for seq in (1, 2, 3))
+    class_id, first, second = (Id.make(0xA, seq) for seq in (1, 2, 3))
     packets = [write_live("C", class_id, Id(0, 0), entries)]
-    packets += [write_live("O", id, class_id, mail) for id in (one, two)]
+    packets += [write_live("O", id, class_id, mail) for id in (first, second)]
     values = [PacketRecord(RecordOrigin(bytes(32), 0, 0), 0, packet).encode() for packet in packets]
     produce(shell.settings, "chotki.packets", [(source_key(0xA), value) for value in values])
     shell.job.run()
-    (found,) = shell.lines("status")
-    assert found["duplicates"] == [
+    (status,) = shell.lines("status")
+    assert status["duplicates"] == [
         {
             "class": "a-1",
             "field": 1,
@@ -238,7 +238,7 @@ def test_values_that_a_go_replica_would_refuse_are_listed(shell: Shell) -> None:
 
 def test_a_source_is_retired_for_ever(shell: Shell) -> None:
     person(shell)
-    assert [(one["source"], one["owner"], one["state"]) for one in shell.lines("sources")] == [
+    assert [(source["source"], source["owner"], source["state"]) for source in shell.lines("sources")] == [
         ("10", "me", "allocated")
     ]
     assert "me" in shell.text("sources")
@@ -248,8 +248,8 @@ def test_a_source_is_retired_for_ever(shell: Shell) -> None:
         [(source_key(0x10), SourceRecord("me", b"1" * 16, "allocated", TIME_MS).encode())],
     )
     assert "chotki.source_taken" in shell.error("retire", "10")
-    (told,) = shell.lines("retire", "10", "--in-use")
-    assert (told["source"], told["state"]) == ("10", "retired")
+    (retired,) = shell.lines("retire", "10", "--in-use")
+    assert (retired["source"], retired["state"]) == ("10", "retired")
     assert "chotki.source_retired" in shell.error("retire", "10")
     assert "chotki.source_unknown" in shell.error("retire", "77")
     assert "chotki.source_retired" in shell.error("new", "person", "--source", "10", "--owner", "me")
@@ -260,7 +260,7 @@ def test_a_source_is_retired_for_ever(shell: Shell) -> None:
 def test_before_the_first_epoch_there_are_the_common_objects(shell: Shell) -> None:
     assert shell.text("dump").splitlines()[0] == "0-0.Y:\t0-0"
     assert shell.lines("status")[0]["vector"] == ["0-3"]
-    assert [one["id"] for one in shell.lines("get")] == ["0-0", "0-2"]
+    assert [row["id"] for row in shell.lines("get")] == ["0-0", "0-2"]
 
 
 def test_what_the_page_says_can_be_typed(

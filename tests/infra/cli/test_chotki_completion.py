@@ -75,9 +75,9 @@ def test_an_edge_tells_whether_it_is_ready_and_what_it_measures_of_chotki(reason
     registry = CollectorRegistry()
     registry.register(Figures())
     with serve_status("127.0.0.1", 0, registry, why_not_ready=lambda: reasons, port_error=InfraError) as port:
-        found = read_edge(f"127.0.0.1:{port}")
-    assert (found["ready"], found["reasons"]) == (not reasons, list(reasons))
-    assert found["metrics"] == {
+        edge = read_edge(f"127.0.0.1:{port}")
+    assert (edge["ready"], edge["reasons"]) == (not reasons, list(reasons))
+    assert edge["metrics"] == {
         "culm_chotki_epoch": 7,
         "culm_sessions{protocol=chotki}": 2,
         "culm_refused_total{code=chotki.letter,protocol=chotki}": 3,

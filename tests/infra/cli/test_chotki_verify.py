@@ -76,8 +76,8 @@ def with_a_person(shell: Shell) -> Replica:
 def told(shell: Shell, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     capsys.readouterr()
     assert shell.culm("verify", *arguments, "--json") == EXIT_DEGRADED
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return report
 
 
 def text_of(shell: Shell, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -90,12 +90,12 @@ def test_a_replica_that_holds_the_same_is_told_so(shell: Shell) -> None:
     replica = with_a_person(shell)
     before = replica.store.values()
     with listening(replica) as url:
-        (found,) = shell.lines("verify", url)
+        (report,) = shell.lines("verify", url)
         assert shell.alone("dump", url) == shell.text("dump") == dump(before)
-    assert found["equal"]
-    assert (found["blocks"], found["fields"]) == ([], [])
-    assert found["vector"] == {"deployment_lacks": [], "replica_lacks": []}
-    assert found["compared_fields"] == sum(key[0] == ord("O") for key in before)
+    assert report["equal"]
+    assert (report["blocks"], report["fields"]) == ([], [])
+    assert report["vector"] == {"deployment_lacks": [], "replica_lacks": []}
+    assert report["compared_fields"] == sum(key[0] == ord("O") for key in before)
     assert replica.store.values() == before
 
 
@@ -110,13 +110,13 @@ def test_what_differs_is_told_by_block_and_by_the_side_that_lacks_it(
     shell.text("edit", "ann", "Visits+=3", "--owner", "me")
     shell.job.run()
     with listening(replica) as url:
-        found = told(shell, capsys, url)
+        report = told(shell, capsys, url)
         text = text_of(shell, capsys, "verify", url)
-    assert not found["equal"]
-    assert found["vector"] == {"deployment_lacks": ["a-1"], "replica_lacks": ["10-5"]}
-    (block,) = found["blocks"]
+    assert not report["equal"]
+    assert report["vector"] == {"deployment_lacks": ["a-1"], "replica_lacks": ["10-5"]}
+    (block,) = report["blocks"]
     assert (block["block"], block["fields"], block["replica_lacks"]) == ("10-0", 2, 1)
-    by_type = {one["type"]: one for one in found["fields"]}
+    by_type = {field["type"]: field for field in report["fields"]}
     assert (by_type["N"]["deployment"], by_type["N"]["replica"], by_type["N"]["lacks"]) == (
         "5",
         "2",

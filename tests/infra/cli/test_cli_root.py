@@ -46,7 +46,7 @@ def test_every_command_shows_an_example_of_itself() -> None:
 def test_no_help_holds_a_word_between_colons() -> None:
     """It would be shown as a picture: `did:key:…` has one."""
     texts = {
-        name: " ".join(str(text) for text in [command.help, *(one.help for one in command.params)])
+        name: " ".join(str(text) for text in [command.help, *(param.help for param in command.params)])
         for name, command in commands(get_command(app))
     }
     assert [name for name, text in texts.items() if Emoji.replace(text) != text] == []
@@ -87,15 +87,15 @@ EXTRAS = ("pyspark", "pandas", "aioquic", "lmdb", "pyarrow", "cryptography", "nu
     ],
 )
 def test_help_opens_without_the_heavy_libraries(program: str, heavy: tuple[str, ...]) -> None:
-    found = f"found = {set(heavy)} & set(sys.modules); sys.exit(str(found) if found else 0)"
+    check = f"loaded = {set(heavy)} & set(sys.modules); sys.exit(str(loaded) if loaded else 0)"
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; {program}; {found}"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", f"import sys; {program}; {check}"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "phrase"),
     [
         (["topics", "list", "--kafka-option", "acks=1"], "acks cannot be set"),
         (["topics", "list", "--kafka-option", "no.such=1"], "no.such"),
@@ -105,7 +105,7 @@ def test_help_opens_without_the_heavy_libraries(program: str, heavy: tuple[str, 
 )
 def test_a_wrong_value_is_one_line_and_no_traceback(
     arguments: list[str],
-    said: str,
+    phrase: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -113,7 +113,7 @@ def test_a_wrong_value_is_one_line_and_no_traceback(
     assert run(arguments) == 1
     talk = capsys.readouterr().err
     assert talk.startswith("error: ")
-    assert said in talk
+    assert phrase in talk
 
 
 _PROGRAM = """
@@ -170,8 +170,8 @@ def test_an_export_of_a_log_to_a_file_that_exists_is_refused_in_a_sentence(
     assert run(["bamboo", "publish", "a", "--dir", str(tmp_path / "mine")]) == 0
     (tmp_path / "stick").write_text("old")
     assert run(["bamboo", "export", str(tmp_path / "stick"), "--dir", str(tmp_path / "mine")]) == 1
-    told = capsys.readouterr().err
-    assert "exists already" in told and "Errno" not in told
+    stderr = capsys.readouterr().err
+    assert "exists already" in stderr and "Errno" not in stderr
     assert (tmp_path / "stick").read_text() == "old"
 
 
@@ -184,7 +184,7 @@ def test_what_fails_leaves_nothing_and_what_came_meanwhile_stays(tmp_path: Path)
         path.write_text("late")
         (tmp_path / "new").write_text("first")
     assert (tmp_path / "new").read_text() == "first"
-    assert [one.name for one in tmp_path.iterdir()] == ["new"]
+    assert [file.name for file in tmp_path.iterdir()] == ["new"]
 
 
 def test_a_directory_has_the_usual_permissions(tmp_path: Path) -> None:

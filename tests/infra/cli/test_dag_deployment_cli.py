@@ -52,8 +52,8 @@ def test_an_export_goes_into_empty_topics_and_comes_out_of_them_byte_for_byte(
     put(shell, tmp_path / "file", "beside", "--space", "ab" * 32)
     exported = shell.one("export", tmp_path / "first")
     for again in range(2):
-        found = deployment.one("import", tmp_path / "first")
-        assert (found["shards"], found["refused"]) == (exported["shards"], [])
+        imported = deployment.one("import", tmp_path / "first")
+        assert (imported["shards"], imported["refused"]) == (exported["shards"], [])
         assert deployment.one("export", tmp_path / f"again-{again}") == exported
         assert contents(tmp_path / f"again-{again}") == contents(tmp_path / "first")
     other = Shell(tmp_path / "other", capsys)
@@ -97,7 +97,8 @@ def test_what_is_dropped_from_the_topics_is_gone_and_blocked_and_what_is_collect
     blocked = {
         what: None if record is None else record.reason
         for what, record in (
-            decode_blocked(one.key, one.value or None) for one in read_to_end(deployment.kafka, "dag.blocked")
+            decode_blocked(message.key, message.value or None)
+            for message in read_to_end(deployment.kafka, "dag.blocked")
         )
     }
     assert blocked == {bytes.fromhex(other): "unwanted", cid_from_text(shards[0]): None}

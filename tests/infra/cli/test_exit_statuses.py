@@ -44,9 +44,9 @@ def test_kafka_that_fails_before_spark_starts(
 ) -> None:
     monkeypatch.setattr(admin, "list_topics", raising(error))
     assert job_run() == status
-    said = capsys.readouterr().err
-    assert str(error) in said
-    assert "Spark's log" not in said, "there is none yet"
+    stderr = capsys.readouterr().err
+    assert str(error) in stderr
+    assert "Spark's log" not in stderr, "there is none yet"
 
 
 @pytest.mark.parametrize(

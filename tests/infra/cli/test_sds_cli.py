@@ -104,10 +104,10 @@ def test_a_tail_may_begin_at_a_number_and_show_every_event(settings: KafkaSettin
     assert culm(settings, "tail", CHANNEL, "--no-follow", "--from", "4", "--all", "--json") == 0
     assert [row["number"] for row in printed(capsys)] == [4, 5, 6]
     assert culm(settings, "tail", CHANNEL, "--no-follow", "--all") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert len(said) == len(EVENTS)
-    assert "ann: joined" in said[0]
-    assert "↑ inserted" in said[3]
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(EVENTS)
+    assert "ann: joined" in lines[0]
+    assert "↑ inserted" in lines[3]
 
 
 def test_a_tail_follows_what_comes_until_it_is_interrupted(settings: KafkaSettings) -> None:
@@ -241,9 +241,9 @@ def test_a_transfer_is_asked_of_the_job_by_an_operator(
     assert printed(capsys) == [
         {"channel": CHANNEL, "kind": kind, "participant_id": participant, "peer_id": OWNER.hex()}
     ]
-    (found,) = read_to_end(settings, "sds.commands")
-    command = SdsCommandRecord.decode(found.value)
-    assert split_channel_key(found.key) == CHANNEL
+    (message,) = read_to_end(settings, "sds.commands")
+    command = SdsCommandRecord.decode(message.value)
+    assert split_channel_key(message.key) == CHANNEL
     assert (command.kind, command.content, command.peer_id) == (kind, OWNER, None)
     assert participant in (None, command.participant_id)
 

@@ -65,7 +65,7 @@ def test_tail_status_and_fetch_tell_the_same_story(settings: KafkaSettings, caps
 
     (status,) = rows(settings, capsys, "status", "c")
     assert (status["log"], status["waiting"], status["lost"]) == (3, 0, 1)
-    assert [one["participant_id"] for one in status["participants"]] == ["alice", "bob"]
+    assert [participant["participant_id"] for participant in status["participants"]] == ["alice", "bob"]
     (message,) = status["participants"][0]["messages"]
     for name in ("message_id", "state", "evidence"):
         assert message[name] == last[name]

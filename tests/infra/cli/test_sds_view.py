@@ -54,16 +54,18 @@ def taken(view: ChannelView, record: SdsEventRecord) -> ChannelMessage:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.text(min_size=1, max_size=2)), unique_by=lambda p: p[1]))
-def test_messages_are_in_the_order_of_the_log_and_late_ones_are_marked(places: list[tuple[int, str]]) -> None:
+def test_messages_are_in_the_order_of_the_log_and_late_ones_are_marked(
+    positions: list[tuple[int, str]],
+) -> None:
     view = ChannelView()
     newest: tuple[int, bytes] | None = None
-    for lamport, message_id in places:
+    for lamport, message_id in positions:
         message = taken(view, delivered(message_id, lamport))
-        place = (lamport, message_id.encode())
-        assert message.inserted == (newest is not None and place < newest)
-        newest = place if newest is None else max(newest, place)
+        position = (lamport, message_id.encode())
+        assert message.inserted == (newest is not None and position < newest)
+        newest = position if newest is None else max(newest, position)
     shown = [(m.lamport_timestamp, m.message_id) for m in view.messages()]
-    assert shown == sorted(places, key=lambda place: (place[0], place[1].encode()))
+    assert shown == sorted(positions, key=lambda position: (position[0], position[1].encode()))
 
 
 def test_a_sent_message_that_siblings_hear_of_comes_once() -> None:
@@ -193,7 +195,7 @@ def test_what_was_sent_with_a_wrong_clock_is_sent_again_as_new(tmp_path: Path, c
         log = participant.status().log
         assert [message_id for _, message_id in log[1:]] == [row["sent_again_as"]]
         assert abs(log[-1][0] - now_ms()) < HOUR_MS
-        assert [one.content for one in participant.history()] == [
+        assert [message.content for message in participant.history()] == [
             b"sound",
             b"from the future",
             b"from the future",

@@ -43,8 +43,8 @@ def test_a_full_disk_is_a_sentence(
     disk.open_nothing(monkeypatch)
     disk.has_space = False
     assert run(command) == 1
-    told = " ".join(capsys.readouterr().err.split())
-    assert "error: " in told and ("full" in told or "No space left" in told), told
+    stderr = " ".join(capsys.readouterr().err.split())
+    assert "error: " in stderr and ("full" in stderr or "No space left" in stderr), stderr
 
 
 def test_a_damaged_file_is_a_sentence(
@@ -57,8 +57,10 @@ def test_a_damaged_file_is_a_sentence(
     else:
         path.write_bytes(path.read_bytes()[: 2 * PAGE] + b"\xa5" * (path.stat().st_size - 2 * PAGE))
     assert run(command) == 1
-    told = " ".join(capsys.readouterr().err.split())
-    assert "error: " in told and any(one in told for one in ("malformed", "damaged", "index.")), told
+    stderr = " ".join(capsys.readouterr().err.split())
+    assert "error: " in stderr and any(phrase in stderr for phrase in ("malformed", "damaged", "index.")), (
+        stderr
+    )
 
 
 def test_what_a_store_meets_in_a_task_has_its_code() -> None:

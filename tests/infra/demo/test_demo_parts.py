@@ -47,10 +47,10 @@ def editor(name: str, src: int) -> Editor:
     return Editor(name, ReplicaPeer(Replica(src, name=name)), random.Random(name))
 
 
-async def meet(one: ReplicaPeer, other: ReplicaPeer) -> None:
+async def meet(peer: ReplicaPeer, other: ReplicaPeer) -> None:
     """One session in which each gets what the other has."""
     near, far = memory_pair()
-    await asyncio.gather(one.speak(near, mode=3), other.speak(far, mode=3))
+    await asyncio.gather(peer.speak(near, mode=3), other.speak(far, mode=3))
 
 
 def test_every_type_is_edited_and_the_same_seed_edits_the_same() -> None:
@@ -107,9 +107,9 @@ async def test_the_recorded_replica_says_what_the_go_replica_said_and_keeps_what
 
 def test_who_lacks_a_field_or_a_vector_is_found() -> None:
     ada = editor("ada", 0xADA)
-    one = ada.new_object(ada.new_class())
+    object_id = ada.new_object(ada.new_class())
     before = ada.peer.replica.store.values()
-    ada.edit(one, "S")
+    ada.edit(object_id, "S")
     scene = scene_of([ada.peer.replica.store.values(), before], ada.made)
     holders = scene.listings[0].rows
     assert [(row["lacking_fields"], row["lacking_vectors"]) for row in holders] == [(0, 0), (1, 2)]
@@ -122,10 +122,10 @@ def test_who_lacks_a_field_or_a_vector_is_found() -> None:
 def test_lists_in_another_order_are_no_problem() -> None:
     ada = editor("ada", 0xADA)
     ada.made.update({*LETTERS, *"COY"})
-    one = ada.new_object(ada.new_class())
-    ada.edit(one, "L")
+    object_id = ada.new_object(ada.new_class())
+    ada.edit(object_id, "L")
     store = ada.peer.replica.store.values()
-    key = object_key(Id(one.src, one.pro + LETTERS.index("L") + 1), "L")
+    key = object_key(Id(object_id.src, object_id.pro + LETTERS.index("L") + 1), "L")
     assert scene_of([store, store | {key: store[key] * 2}], ada.made).holds
 
 
@@ -181,7 +181,7 @@ async def test_what_one_brings_by_http_in_shuffled_parts_another_reads_by_http(t
         reading = DoorWriter(dora, client, random.Random(1), SHARD_BYTES)
         await reading.pull()
         assert reading.recut == len(put.shards)
-        assert agree([await ask_writer(one, "") for one in (ada, dora)])
+        assert agree([await ask_writer(writer, "") for writer in (ada, dora)])
         assert await dora.peer.work(lambda folder: digest_of_file(folder, put.cid)) == file.digest()
 
 
@@ -211,7 +211,7 @@ def test_strangers_are_refused_with_the_code_of_what_they_did(
     assert code(rewrapped(block)) == "dag.proof_form"
     assert code(expired(ADA, other.cid, other.origin, own.cid, now_s())) == "dag.expired"
     assert code(unnamed(ADA, other.cid, other.origin, own.cid)) == of_nothing
-    states = {one.state for one in folder.published(SPACE).order}
+    states = {publish.state for publish in folder.published(SPACE).order}
     assert states == {PublishState.COMPLETE}
     folder.close()
 
@@ -233,10 +233,10 @@ def witness(name: str, *order: str, heads: tuple[str, ...] | None = ("h",)) -> R
 
 
 def test_who_says_another_order_or_other_heads_is_found() -> None:
-    one, two = witness("ada", "a", "b"), witness("edge west", "a", "b", heads=None)
-    assert agree([one, two])
-    assert not agree([one, two, witness("ben", "b", "a", "b")])
-    assert not agree([one, two, witness("ben", "a", "b", heads=("i",))])
+    ada, west = witness("ada", "a", "b"), witness("edge west", "a", "b", heads=None)
+    assert agree([ada, west])
+    assert not agree([ada, west, witness("ben", "b", "a", "b")])
+    assert not agree([ada, west, witness("ben", "a", "b", heads=("i",))])
 
 
 @pytest.mark.parametrize("name", [scene.name for scene in SCENES if scene.name != "edges"])

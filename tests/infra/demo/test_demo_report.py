@@ -69,11 +69,11 @@ def chotki() -> SceneFigures:
 
 
 def dag() -> SceneFigures:
-    said = [
+    statements = [
         test_demo_parts.witness("ada", *"abcdefghij" * 2),
         test_demo_parts.witness("edge west", "bafyrei" * 9, heads=None),
     ]
-    rows = [one.as_row() for one in said]
+    rows = [statement.as_row() for statement in statements]
     return SceneFigures("bound", "Bound", listings=[Listing("replicas", "All", REPLICAS, rows, words=2)])
 
 
@@ -95,7 +95,7 @@ def test_the_report_fits_a_terminal_and_is_plain_data_for_programs(
     assert [word for word in (*words, report.claim) if word not in text] == []
     document = json.loads(json.dumps(report.as_json()))
     assert document["converged"] is report.converged
-    assert set(document["scenes"][0]) >= {one.name for one in report.scenes[0].listings}
+    assert set(document["scenes"][0]) >= {listing.name for listing in report.scenes[0].listings}
 
 
 def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> None:
@@ -182,9 +182,9 @@ def evidence(**changed: Any) -> Evidence:
     return Evidence(**(settled | changed))
 
 
-def judged(found: Evidence) -> SceneFigures:
+def judged(gathered: Evidence) -> SceneFigures:
     return check_convergence(
-        PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), FinishedSessions("")
+        PLAN, ACTORS, gathered, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), FinishedSessions("")
     )
 
 
@@ -194,14 +194,14 @@ def test_nothing_is_unmet_when_all_is_as_it_should_be() -> None:
 
 def test_every_condition_is_named_with_what_it_lacks() -> None:
     log = next(log for log, (_, height) in WANTED.items() if height > 1)
-    found = evidence(
+    gathered = evidence(
         logs=list(signed_entries(PLAN).items())[3:],
         rejected=RejectedSummary({}, set()),
         blocks=BlockAudit((), 5, 0),
     )
-    found.vectors.by_peer[PEER_IDS[1]][log] -= 1
+    gathered.vectors.by_peer[PEER_IDS[1]][log] -= 1
     gap = f"{log[0].hex()}/{log[1]}: {WANTED[log][1] - 1} of {WANTED[log][1]}"
-    assert found.unmet(PLAN, ACTORS) == [
+    assert gathered.unmet(PLAN, ACTORS) == [
         "logs lacks 3 entries",
         "the forked log is not on rejected",
         f"peer-2 is 1 entries behind in version-vectors ({gap})",
@@ -221,8 +221,8 @@ def test_what_no_waiting_mends_is_wrong() -> None:
 async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = evidence(blocks=BlockAudit((), 1, 0))
-    monkeypatch.setattr(run, "gather", lambda *_: found)
+    gathered = evidence(blocks=BlockAudit((), 1, 0))
+    monkeypatch.setattr(run, "gather", lambda *_: gathered)
     lines: list[str] = []
     kafka: Any = None
     story = run.P2pandaStory(
@@ -237,7 +237,7 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
         FinishedSessions("catch-up"),
         random.Random(1),
     )
-    assert await story.settled() is found
+    assert await story.settled() is gathered
     why = "not reached in time: blocks is behind logs in 1 logs; nothing changed for -1 s"
     assert (story.gave_up, lines) == ({"catch-up": why}, [why])
 

@@ -41,11 +41,11 @@ def pipeline(people: dict[str, Transcript]) -> Pipeline:
     return Pipeline({CHANNEL: whole}, {CHANNEL: Counter(row[1] for row in wanted_log(people))}, Counter())
 
 
-def judged(people: dict[str, Transcript], found: Pipeline, open_ends: list[str]) -> SceneFigures:
+def judged(people: dict[str, Transcript], observed: Pipeline, open_ends: list[str]) -> SceneFigures:
     endpoint: Any = None
     roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
     return check_convergence(
-        [ParticipantActor(role, people[role.participant_id], endpoint) for role in roles], found, open_ends
+        [ParticipantActor(role, people[role.participant_id], endpoint) for role in roles], observed, open_ends
     )
 
 
@@ -78,15 +78,15 @@ def test_what_is_missing_is_said_by_name_and_number() -> None:
     del people["ben"].messages["a1"]
     del people["ada"].heard_ms["a1"]
     roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
-    found = pipeline(transcripts())
-    found.stored[CHANNEL].pop("b1")
-    open_ends = unmet(roles, {CHANNEL: people}, found)
+    observed = pipeline(transcripts())
+    observed.stored[CHANNEL].pop("b1")
+    open_ends = unmet(roles, {CHANNEL: people}, observed)
     assert open_ends == [
         "demo-spec/ada does not know whether 1 messages were heard",
         "demo-spec/ben lacks 1 messages",
         "the store lacks 1 messages of demo-spec",
     ]
-    made = judged(people, found, open_ends)
+    made = judged(people, observed, open_ends)
     assert not made.holds
     assert made.problems == [], "nothing is wrong: it may all be on its way"
     assert outcome_text(made.problems, made.unreached) == "not reached in time"
@@ -104,9 +104,11 @@ def test_the_last_word_of_a_channel_without_syncs_cannot_be_heard() -> None:
     roles = [role for role in make_roles(2) if role.profile == "nim"]
     people = transcripts()
     del people["ben"].heard_ms["b1"]
-    found = pipeline(people)
+    observed = pipeline(people)
     channel = roles[0].channel_id
-    renamed = Pipeline({channel: found.transcripts[CHANNEL]}, {channel: found.stored[CHANNEL]}, Counter())
+    renamed = Pipeline(
+        {channel: observed.transcripts[CHANNEL]}, {channel: observed.stored[CHANNEL]}, Counter()
+    )
     assert unmet(roles, {channel: people}, renamed) == []
 
 

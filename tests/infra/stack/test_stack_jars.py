@@ -110,8 +110,8 @@ def test_a_jar_that_the_repository_does_not_have_is_named(copied: Path) -> None:
 
 def _mirror(folder: Path, jar: Path) -> str:
     coordinate = jar_set("spark")[3]
-    place = folder / "mirror" / coordinate.organisation.replace(".", "/") / coordinate.module
-    place = place / coordinate.revision
-    place.mkdir(parents=True)
-    (place / coordinate.file_name).write_bytes(jar.read_bytes())
+    directory = folder / "mirror" / coordinate.organisation.replace(".", "/") / coordinate.module
+    directory = directory / coordinate.revision
+    directory.mkdir(parents=True)
+    (directory / coordinate.file_name).write_bytes(jar.read_bytes())
     return (folder / "mirror").as_uri() + "/"

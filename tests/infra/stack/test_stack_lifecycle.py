@@ -130,10 +130,10 @@ def test_two_stacks_side_by_side_share_nothing(
     assert run(up) == run([*up, "--heap-mb", "256", "--property", "message.max.bytes=2000000"]) == 0
     capsys.readouterr()
     assert run([*up, "--port", "1", "--heap-mb", "512", "--property", "log.retention.hours=1"]) == 3
-    said = " ".join(capsys.readouterr().err.split())
-    assert "port 1 (it has" in said
-    assert "heap_mb 512 (it has 256)" in said
-    assert "log.retention.hours 1 (it has its default)" in said
+    stderr = " ".join(capsys.readouterr().err.split())
+    assert "port 1 (it has" in stderr
+    assert "heap_mb 512 (it has 256)" in stderr
+    assert "log.retention.hours 1 (it has its default)" in stderr
 
 
 def test_the_wheels_java_runs_the_broker(
@@ -213,8 +213,8 @@ def test_a_port_that_is_held_by_tcp_or_by_udp_is_not_free(
     kind: socket.SocketKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (port,) = ports.free_ports(1)
-    with socket.socket(socket.AF_INET, kind) as held:
-        held.bind((ports.HOST, port))
+    with socket.socket(socket.AF_INET, kind) as holder:
+        holder.bind((ports.HOST, port))
         assert not ports.is_free(port)
         monkeypatch.setattr(ports, "_FIRST", port)
         monkeypatch.setattr(ports, "_LAST", port)
@@ -238,8 +238,9 @@ def test_topics_are_created_with_the_brokers_default_replication_factor(stack: S
     with pytest.raises(KafkaFailure, match="replication factor"):
         admin.create(kafka, [spec("logs")])
     admin.create(kafka.model_copy(update={"replication_factor": 1}), [spec("logs")])
-    (found,) = admin.durability(kafka, [spec("logs")])
-    assert (found.replicas, found.brokers, found.min_insync_replicas, found.risk) == (1, 1, 1, None)
+    (durability,) = admin.durability(kafka, [spec("logs")])
+    assert (durability.replicas, durability.brokers) == (1, 1)
+    assert (durability.min_insync_replicas, durability.risk) == (1, None)
     assert admin.check(kafka, [spec("logs")]) == ()
 
 
@@ -272,11 +273,11 @@ def test_a_kafka_that_stands_still_is_away_until_it_answers_and_lag_is_what_its_
 
 
 @pytest.mark.parametrize(
-    ("replicas", "min_insync", "said"),
+    ("replicas", "min_insync", "phrase"),
     [(1, 1, "one copy on 3 brokers"), (3, 1, "is 1 of 3"), (3, 3, "nothing is written while"), (3, 2, None)],
 )
 def test_what_the_loss_of_one_broker_costs_is_a_warning(
-    replicas: int, min_insync: int, said: str | None
+    replicas: int, min_insync: int, phrase: str | None
 ) -> None:
     risk = admin.Durability("culm.logs", replicas, 3, min_insync).risk
-    assert risk is None if said is None else said in str(risk)
+    assert risk is None if phrase is None else phrase in str(risk)
