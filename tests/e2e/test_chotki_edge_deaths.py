@@ -63,10 +63,12 @@ def class_entry(letter: str, name: str, offset: int) -> bytes:
     return record("T", record("t", bytes([2 * offset])), letter.encode(), b"\0", name.encode())
 
 
-def count(peer: ReplicaPeer, one: Id) -> None:
-    old = peer.replica.store.get(object_key(Id(one.src, one.pro + 2), "N")) or b""
+def count(peer: ReplicaPeer, object_id: Id) -> None:
+    old = peer.replica.store.get(object_key(Id(object_id.src, object_id.pro + 2), "N")) or b""
     new = parse_text("N", str(int(print_text("N", old)) + 1))
-    peer.commit("E", one, record("f", b"\x02") + record("N", delta("N", old, new, src=peer.replica.src)))
+    peer.commit(
+        "E", object_id, record("f", b"\x02") + record("N", delta("N", old, new, src=peer.replica.src))
+    )
 
 
 def make_objects(peer: ReplicaPeer) -> list[Id]:
@@ -108,7 +110,7 @@ async def test_an_edge_that_dies_at_any_named_point_loses_nothing(
             assert dead.result() == -signal.SIGKILL, point
         with running(whole):
             await until(
-                lambda: all(one.replica.store.values() == bridge.job.values() for one in peers),
+                lambda: all(peer.replica.store.values() == bridge.job.values() for peer in peers),
             )
         for task in calling:
             task.cancel()

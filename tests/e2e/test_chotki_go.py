@@ -153,9 +153,9 @@ async def test_values_of_every_type_go_both_ways_by_diff_and_live(compat: Compat
         lambda _, event: refusals.append(event) if isinstance(event, events.SessionRefused) else None
     )
     values = [(letter, parse_text(letter, text, compat=compat)) for letter, text in TEXTS.items()]
-    class_body = write_class([ClassField(place, one, one) for place, one in enumerate(TEXTS, 1)])
+    class_body = write_class([ClassField(offset, letter, letter) for offset, letter in enumerate(TEXTS, 1)])
     object_body = b"".join(record(letter, value) for letter, value in values)
-    edits = [edit_body(place, letter, value) for place, (letter, value) in enumerate(values, 1)]
+    edits = [edit_body(number, letter, value) for number, (letter, value) in enumerate(values, 1)]
     with go_replica(tmp_path, 0xC) as go:
         go_class = go.commit("C", "0-0", class_body)
         our_class = ours.commit("C", Id(0, 0), class_body)
@@ -217,9 +217,9 @@ async def test_two_go_replicas_agree_across_edges_through_kills(
     with contextlib.ExitStack() as stack:
         ann = stack.enter_context(go_replica(tmp_path / "ann", 0xC))
         ben = stack.enter_context(go_replica(tmp_path / "ben", 0xD))
-        for one in (job, listening, calling):
-            stack.callback(one.stop)
-            one.start()
+        for program in (job, listening, calling):
+            stack.callback(program.stop)
+            program.start()
         ben.ask("listen", addr=go_url)
         class_id = ann.commit("C", "0-0", chotki_material.class_body())
         ann.commit("O", class_id, chotki_material.object_body(), OBJECTS)

@@ -84,7 +84,7 @@ class Runs:
 def of(who: str, *what: str) -> Points:
     """Writes of edges or of the job that are this."""
     return lambda log: [
-        number for number, one in enumerate(log) if one[0].startswith(who) and one[1].startswith(what)
+        number for number, write in enumerate(log) if write[0].startswith(who) and write[1].startswith(what)
     ]
 
 
@@ -92,12 +92,12 @@ def behind(what: str) -> Points:
     """Of each edge, what it does next when Kafka has this."""
 
     def points(log: Log) -> list[int]:
-        found = []
+        numbers = []
         for number, (who, written) in enumerate(log):
             if who != "job" and written == what:
-                later = (one for one in range(number + 1, len(log)) if log[one][0] == who)
-                found.append(next(later, number))
-        return sorted(set(found))
+                later = (index for index in range(number + 1, len(log)) if log[index][0] == who)
+                numbers.append(next(later, number))
+        return sorted(set(numbers))
 
     return points
 
@@ -174,8 +174,8 @@ def test_large_fields_in_pieces_are_whole_whatever_happens_between_pieces(
 def test_five_replicas_two_edges_and_a_circle_agree_after_any_fault(folder: Path) -> None:
     runs = Runs(folder, FIVE_REPLICAS, seed=0, rounds=3)
     for number, (points, fault) in enumerate(ROWS.values()):
-        found = points(runs.log)
-        runs.run_each(found[number % len(found) :: 20], fault)
+        writes = points(runs.log)
+        runs.run_each(writes[number % len(writes) :: 20], fault)
 
 
 @pytest.mark.soak
@@ -233,10 +233,10 @@ def test_without_one_of_its_rules_the_pipeline_loses_data(
 ) -> None:
     points, fault = ROWS[row]
     whole = Runs(folder, THREE_REPLICAS, seed=0, rounds=2, patience_s=70)
-    found = points(whole.log)
+    writes = points(whole.log)
     lost = 0
     with lack():
-        for point in found[:: max(1, len(found) // 12)]:
+        for point in writes[:: max(1, len(writes) // 12)]:
             try:
                 whole.run({point: fault})
             except Differs:

@@ -83,12 +83,12 @@ async def test_a_killed_consumer_goes_on_where_it_committed(world: World, tmp_pa
             await world.until(lambda: len(set(seen())) >= 162, lambda: f"{len(seen())} of 162 entries")
 
     lines = [line.split() for line in seen()]
-    places = [(bytes.fromhex(key), int(log_id), int(seq_num)) for key, log_id, seq_num, _ in lines]
+    entries = [(bytes.fromhex(key), int(log_id), int(seq_num)) for key, log_id, seq_num, _ in lines]
     # Only what was being handled when the program was killed may come again.
-    assert len(places) - len(set(places)) <= 1
-    repeated = {place for place, count in Counter(places).items() if count > 1}
-    assert repeated <= {places[killed_after - 1]}
+    assert len(entries) - len(set(entries)) <= 1
+    repeated = {entry for entry, count in Counter(entries).items() if count > 1}
+    assert repeated <= {entries[killed_after - 1]}
     for log, height in heights(own).items():
-        in_order = dict.fromkeys(seq_num for *found, seq_num in places if tuple(found) == log)
+        in_order = dict.fromkeys(seq_num for *entry_log, seq_num in entries if tuple(entry_log) == log)
         assert list(in_order) == list(range(1, height + 1))
     assert Counter(action for *_, action in lines)["create"] in (2, 3)

@@ -51,7 +51,7 @@ def history(chance: random.Random) -> list[Sent]:
         if number % 7 == 0:
             late += dropped(car)
     spaces = list(KEYS[:3])
-    records += [in_nodes(one, chance.choice(spaces)) for one in origins]
+    records += [in_nodes(origin, chance.choice(spaces)) for origin in origins]
     records += map(in_publishes, tips)
     chance.shuffle(records)
     return records + late

@@ -29,7 +29,7 @@ def test_the_demo_converges(tmp_path: Path) -> None:
     assert report["converged"] is True
     [scene] = report["scenes"]
     assert scene["problems"] == []
-    figures = {one["label"]: one["value"] for one in scene["figures"]}
+    figures = {figure["label"]: figure["value"] for figure in scene["figures"]}
     assert (figures["forked logs found"], figures["published live"]) == (1, 40)
     assert [peer["edge"] for peer in scene["peers"]] == ["west", "east"]
     assert all(peer["lost"] == peer["repeated"] == peer["differing"] == 0 for peer in scene["peers"])

@@ -16,7 +16,7 @@ def test_logs_go_whole_and_sparse_over_two_edges(tmp_path: Path) -> None:
     done = culm("demo", "bamboo", "--scene", "edges", "--live", 10, "--dir", tmp_path, "--json")
     assert done.returncode == 0, done.stderr + done.stdout
     [scene] = json.loads(done.stdout)["scenes"]
-    found = {figure["label"]: figure["value"] for figure in scene["figures"]}
-    assert found["entries from peer to peer, each once"] == 10
-    assert found["records of the live log on `logs`"] == 11
-    assert found["proven at the other edge"] is True
+    figures = {figure["label"]: figure["value"] for figure in scene["figures"]}
+    assert figures["entries from peer to peer, each once"] == 10
+    assert figures["records of the live log on `logs`"] == 11
+    assert figures["proven at the other edge"] is True

@@ -18,12 +18,12 @@ def test_the_chotki_demo_converges(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     [report] = json.loads(done.stdout)["scenes"]
     assert report["problems"] == []
-    places = [one["place"] for one in report["holders"] if one["kind"] == "replica"]
+    places = [holder["place"] for holder in report["holders"] if holder["kind"] == "replica"]
     assert places == ["west, tcp", "east, tls", "west, quic", "west, tcp"]
-    assert [one["kind"] for one in report["holders"]][4:] == ["edge", "edge", "topic"]
-    assert len({(one["state_hash"], one["vector_hash"]) for one in report["holders"]}) == 1
-    assert {one["letter"] for one in report["types"] if one["made"]} == {*LETTERS, *"COY"}
+    assert [holder["kind"] for holder in report["holders"]][4:] == ["edge", "edge", "topic"]
+    assert len({(holder["state_hash"], holder["vector_hash"]) for holder in report["holders"]}) == 1
+    assert {row["letter"] for row in report["types"] if row["made"]} == {*LETTERS, *"COY"}
     # Three connections of the killed edge, so the recorded bytes came twice and were counted once.
-    figures = {one["label"]: one["value"] for one in report["figures"]}
+    figures = {figure["label"]: figure["value"] for figure in report["figures"]}
     assert figures["said again at every connection"] >= 2
     assert figures["counters with a wrong sum"] == 0

@@ -35,22 +35,24 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 def timestamps(world: World, peer_id: bytes) -> list[int]:
     """Those of all records of one peer on `announcements`, in order; the last one is its state."""
-    found = []
+    stamps = []
     for message in read_to_end(world.kafka, "announcements"):
         if message.key == peer_id:
             announce = decode(message.value)
             assert isinstance(announce, Announce)
-            found.append(announce.timestamp)
-    return found
+            stamps.append(announce.timestamp)
+    return stamps
 
 
 async def until_heard(world: World, remote: Hostile, kind: type) -> None:
-    await world.until(lambda: any(isinstance(one, kind) for one in remote.heard), f"a {kind.__name__}")
+    await world.until(
+        lambda: any(isinstance(message, kind) for message in remote.heard), f"a {kind.__name__}"
+    )
 
 
 async def until_schema_served(world: World, remote: Hostile, schema: str) -> None:
     def served() -> bool:
-        return any(isinstance(one, Announce) and schema in one.schema_ids for one in remote.heard)
+        return any(isinstance(message, Announce) and schema in message.schema_ids for message in remote.heard)
 
     await world.until(served, "an edge that announces the schema")
 

@@ -106,4 +106,5 @@ async def test_garbage_on_entries_is_refused_with_its_place_and_stops_nobody(
             await peer.add(writer.entries)
             peer.dial(edge)
         await audit(world, schema, own, peers)
-    assert {key[0] for key, _ in read_logs(world.kafka, schema)} == {one.key_pair.public_key for one in own}
+    authors = {writer.key_pair.public_key for writer in own}
+    assert {key[0] for key, _ in read_logs(world.kafka, schema)} == authors

@@ -90,14 +90,14 @@ async def test_entries_cross_a_link_without_kafka_and_are_in_both_logs(world: Wo
         await until_all_hold(world, every, near, away)
         await audit(world, schema, every, [near])
         wanted = signed(every)
-        found: dict[object, object] = {}
+        arrived: dict[object, object] = {}
 
         def all_there() -> bool:
-            found.clear()
-            found.update(read_logs(far.kafka, schema))
-            return found.keys() == wanted.keys()
+            arrived.clear()
+            arrived.update(read_logs(far.kafka, schema))
+            return arrived.keys() == wanted.keys()
 
-        await world.until(all_there, lambda: f"{len(found)} of {len(wanted)} entries in the far logs")
-        assert found == wanted
+        await world.until(all_there, lambda: f"{len(arrived)} of {len(wanted)} entries in the far logs")
+        assert arrived == wanted
         assert set(away.taken.values()) == {1}
         assert away.taken.keys() == wanted.keys()

@@ -23,9 +23,9 @@ def section(heading: str) -> str:
 
 def block(heading: str, language: str = "") -> str:
     """The first block of code under a heading."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", section(heading), re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"^```{language}\n(.*?)^```$", section(heading), re.DOTALL | re.MULTILINE)
+    assert match is not None
+    return match[1]
 
 
 def own_machine(folder: Path) -> dict[str, str]:
@@ -80,9 +80,9 @@ echo DOWN
         text=True,
         check=False,
     )
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
     shown, consumed = done.stdout.split("CONSUMER\n")
-    assert "The Reed" in shown, said
-    assert "create" in consumed and "'seats': 40" in consumed, said
-    assert "DOWN" in consumed, said
+    assert "The Reed" in shown, output
+    assert "create" in consumed and "'seats': 40" in consumed, output
+    assert "DOWN" in consumed, output

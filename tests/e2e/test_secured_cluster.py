@@ -81,9 +81,10 @@ def leader_of(deployment: Deployment, topic: str, channel_id: str) -> Node:
     """The broker that leads a channel's partition."""
     settings = deployment.settings("admin")
     client = kafka.admin(settings)
-    found = client.list_topics(settings.topic(topic), timeout=_TIMEOUT_S).topics[settings.topic(topic)]
-    partition = shard_of(channel_id, len(found.partitions))
-    return next(one for one in deployment.cluster.nodes if one.number == found.partitions[partition].leader)
+    name = settings.topic(topic)
+    partitions = client.list_topics(name, timeout=_TIMEOUT_S).topics[name].partitions
+    leader = partitions[shard_of(channel_id, len(partitions))].leader
+    return next(node for node in deployment.cluster.nodes if node.number == leader)
 
 
 def test_a_program_may_not_do_what_another_does(cluster: KafkaCluster, tmp_path: Path) -> None:

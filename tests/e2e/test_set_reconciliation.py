@@ -31,8 +31,8 @@ from tests.support.deployment.world import World
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
-def modes(one: Member) -> set[int]:
-    return set(one.peer.driver.metrics.sessions_by_mode)
+def modes(member: Member) -> set[int]:
+    return set(member.peer.driver.metrics.sessions_by_mode)
 
 
 async def until_in_blocks(world: World, schema: str, entries: int) -> None:
@@ -116,8 +116,8 @@ async def test_a_damaged_index_is_found_told_and_repaired(world: World, tmp_path
         where = ("--bootstrap", world.kafka.bootstrap, "--prefix", world.kafka.prefix)
         command = ("logs", "index", "verify", "--dir", world.west.folder, *where, "--json")
         done = await asyncio.to_thread(culm, *command, check=False)
-        said = json.loads(done.stdout)
-        assert (done.returncode, said["damaged_logs"]) == (3, len(lost))
+        report = json.loads(done.stdout)
+        assert (done.returncode, report["damaged_logs"]) == (3, len(lost))
         world.west.start()
         await world.until_serving()
         newcomer.dial(world.west)

@@ -58,21 +58,21 @@ def culm_peer(folder: Path, *arguments: str) -> str:
 
 def truth(world: World, authors: Sequence[bytes]) -> dict[bytes, list[Bytes]]:
     """What `logs` holds of some authors, by author, each log in order."""
-    found: dict[tuple[bytes, int], dict[int, Bytes]] = {}
+    logs: dict[tuple[bytes, int], dict[int, Bytes]] = {}
     for message in read_to_end(world.kafka, "logs"):
         log = split_log_key(message.key)
         if log[0] in authors and message.value is not None:
             record = LogRecord.decode(message.value)
-            found.setdefault(log, {})[record.seq_num] = (record.entry, record.operation)
-    held: dict[bytes, list[Bytes]] = {}
-    for (public_key, _), entries in sorted(found.items()):
-        held.setdefault(public_key, []).extend(entries[seq_num] for seq_num in sorted(entries))
-    return held
+            logs.setdefault(log, {})[record.seq_num] = (record.entry, record.operation)
+    by_author: dict[bytes, list[Bytes]] = {}
+    for (public_key, _), entries in sorted(logs.items()):
+        by_author.setdefault(public_key, []).extend(entries[seq_num] for seq_num in sorted(entries))
+    return by_author
 
 
 def written_by(author: GraphqlAuthor) -> list[Bytes]:
-    in_order = sorted(author.written, key=lambda one: (one.entry.log_id, one.entry.seq_num))
-    return [(one.entry_bytes, one.payload_bytes) for one in in_order]
+    in_order = sorted(author.written, key=lambda operation: (operation.entry.log_id, operation.entry.seq_num))
+    return [(operation.entry_bytes, operation.payload_bytes) for operation in in_order]
 
 
 def test_what_is_published_to_the_node_arrives_in_logs_and_at_peers(
@@ -94,18 +94,21 @@ def test_what_is_published_to_the_node_arrives_in_logs_and_at_peers(
                 latest = writer.write("update", schema_id, {"size": 100 + turn}, [latest])
         ann.write("delete", schema_id, None, [latest])
         authors = (ann.key_pair.public_key, bob.key_pair.public_key)
-        published = {one.key_pair.public_key: written_by(one) for one in (ann, bob)}
+        published = {author.key_pair.public_key: written_by(author) for author in (ann, bob)}
         until(world, connector, node, lambda: truth(world, authors) == published, "all entries in `logs`")
 
         async def at_a_peer() -> None:
             async with member(tmp_path, "peer", [schema_id]) as peer:
                 peer.dial(world.west)
                 in_schema = [
-                    one for author in (ann, bob) for one in author.written if one.schema_id == schema_id
+                    operation
+                    for author in (ann, bob)
+                    for operation in author.written
+                    if operation.schema_id == schema_id
                 ]
-                wanted = {one.log: 0 for one in in_schema}
-                for one in in_schema:
-                    wanted[one.log] = max(wanted[one.log], one.entry.seq_num)
+                wanted = {operation.log: 0 for operation in in_schema}
+                for operation in in_schema:
+                    wanted[operation.log] = max(wanted[operation.log], operation.entry.seq_num)
                 await world.until(lambda: not peer.lacks(wanted), "the node's entries at a peer")
 
         asyncio.run(at_a_peer())
@@ -131,7 +134,7 @@ def test_what_peers_publish_arrives_in_the_node_and_is_materialised(
     }
     venue = culm_peer(ann, "publish", "create", "name=Hall", "size:int=1", "--schema", schema_id)
     west = f"127.0.0.1:{world.west.port}"
-    every = [word for one in normalise([DEFINITIONS, FIELDS, schema_id]) for word in ("--schema", one)]
+    every = [word for schema in normalise([DEFINITIONS, FIELDS, schema_id]) for word in ("--schema", schema)]
     culm_peer(ann, "sync", west, *every)
     with (
         running_node(tmp_path / "node", program) as node,
@@ -156,7 +159,7 @@ def test_what_peers_publish_arrives_in_the_node_and_is_materialised(
         until(world, connector, node, arrived, "the document at the node, with both updates")
 
         def is_told() -> bool:
-            said = "".join(connector.log.read_text(errors="replace").split())
-            return all(misfit in said for misfit in misfits)
+            log_text = "".join(connector.log.read_text(errors="replace").split())
+            return all(misfit in log_text for misfit in misfits)
 
         until(world, connector, node, is_told, "what the node does not take in the connector's log")

@@ -130,7 +130,7 @@ class Company:
         if not all(node.knows(self.schema_id) for node in self.nodes.values()):
             return False
         first, *others = (self.shown(node) for node in self.nodes.values())
-        return all(one == first for one in others)
+        return all(views == first for views in others)
 
     def shown(self, node: Node) -> dict[str, str]:
         """The views that a node shows of documents that nobody has deleted."""
@@ -152,27 +152,31 @@ class Company:
 
     def in_logs(self) -> dict[str, HeldOperation]:
         """What `logs` holds of the schema, by operation id."""
-        found: dict[str, CheckedOperation] = {}
+        operations: dict[str, CheckedOperation] = {}
         for message in read_to_end(self.world.kafka, "logs"):
             if message.value is not None:
                 record = LogRecord.decode(message.value)
                 checked = check_entry(record.entry, record.operation, verify_signature=False)
                 if checked.schema_id == self.schema_id:
-                    found[checked.hash.hex()] = checked
-        return {key: _held(checked, found) for key, checked in found.items()}
+                    operations[checked.hash.hex()] = checked
+        return {key: _held(checked, operations) for key, checked in operations.items()}
 
     def left(self) -> set[str]:
         """The documents that `logs` knows, without those that it knows to be deleted."""
         in_logs = self.in_logs().values()
-        deleted = {one.document_id for one in in_logs if one.action == "delete"}
-        return {one.document_id for one in in_logs} - deleted
+        deleted = {operation.document_id for operation in in_logs if operation.action == "delete"}
+        return {operation.document_id for operation in in_logs} - deleted
 
     def report(self) -> str:
         """What differs between the nodes, the index and `logs`. The connector is stopped for it."""
         self.connector.stop()
         in_logs = self.in_logs()
         index = LmdbLogStore(peek, self.index)
-        indexed = {key: one for key, one in in_logs.items() if index.place_of(bytes.fromhex(key)) is not None}
+        indexed = {
+            key: operation
+            for key, operation in in_logs.items()
+            if index.place_of(bytes.fromhex(key)) is not None
+        }
         index.close()
         return report(self.stores(), {"index": indexed, "logs": in_logs}, self.deleted)
 
@@ -181,8 +185,8 @@ def _held(checked: CheckedOperation, everything: Mapping[str, CheckedOperation])
     first = checked
     while first.facts.previous:
         first = everything[first.facts.previous[0].hex()]
-    place = (checked.entry.public_key.hex(), checked.entry.log_id, checked.entry.seq_num)
-    return HeldOperation(first.hash.hex(), checked.facts.action, place, None)
+    operation_place = (checked.entry.public_key.hex(), checked.entry.log_id, checked.entry.seq_num)
+    return HeldOperation(first.hash.hex(), checked.facts.action, operation_place, None)
 
 
 def test_documents_of_six_authors_at_two_nodes_are_the_same_everywhere(
@@ -201,8 +205,8 @@ def test_documents_of_six_authors_at_two_nodes_are_the_same_everywhere(
             an_empty_node_gets_everything_once(company, tmp_path, program)
             check_operations(company)
             # An update beside a delete that only the node holds is refused; nothing else is.
-            said = connector.log.read_text(errors="replace")
-            refused = set(re.findall(r"does not take document (\w+)", said))
+            log_text = connector.log.read_text(errors="replace")
+            refused = set(re.findall(r"does not take document (\w+)", log_text))
             print(f"refused: what was written beside the deletes of {len(refused)} documents")
             assert refused <= company.deleted
 
@@ -216,26 +220,28 @@ def an_empty_node_gets_everything_once(company: Company, folder: Path, program: 
             company.nodes["c"] = node
             company.until_the_same("an empty node")
             company.until(lambda: node.views(schema_id).keys() == company.left(), "the deletes at it")
-            fields = [one.documents(schema_id, "name", "size") for one in company.nodes.values()]
+            fields = [node.documents(schema_id, "name", "size") for node in company.nodes.values()]
             assert all(
-                one[document] == fields[0][document] for one in fields for document in company.shown(node)
+                by_document[document] == fields[0][document]
+                for by_document in fields
+                for document in company.shown(node)
             )
             # A whole session more, behind the one that may be under way, finds nothing to be sent.
             sessions = node.sessions_finished()
             company.until(lambda: node.sessions_finished() > sessions + 1, "two sessions more")
-            held = read_store(node.database, schema_id)
-            assert held.entries == entries_sent(metrics_port)
-            assert not held.not_materialised()
+            store = read_store(node.database, schema_id)
+            assert store.entries == entries_sent(metrics_port)
+            assert not store.not_materialised()
             assert company.deletes_are_settled()
             assert "Replication failed" not in node.log.read_text(errors="replace")
-            print(f"{held.entries} entries were sent to the empty node, each once")
+            print(f"{store.entries} entries were sent to the empty node, each once")
 
 
 def check_operations(company: Company) -> None:
     """Whether every node holds all operations of what nobody deleted, and what it did not materialise."""
     in_logs, stores = company.in_logs(), company.stores()
     for document in company.shown(company.nodes["a"]):
-        operations = {key for key, one in in_logs.items() if one.document_id == document}
+        operations = {key for key, operation in in_logs.items() if operation.document_id == document}
         assert [store.operations_of(document) for store in stores.values()] == [operations] * len(stores)
     failed = {name: store.not_materialised() for name, store in stores.items()}
     print(
@@ -249,7 +255,7 @@ def check_operations(company: Company) -> None:
 
 def calls(schema_id: str, *nodes: Node) -> list[str]:
     """The options of a connector that calls nodes, and serves one schema with what it is made of."""
-    schemas = [word for one in (DEFINITIONS, FIELDS, schema_id) for word in ("--schema", one)]
+    schemas = [word for schema in (DEFINITIONS, FIELDS, schema_id) for word in ("--schema", schema)]
     return [*schemas, *(word for node in nodes for word in ("--dial", str(node.multiaddr)))]
 
 

@@ -23,6 +23,9 @@ def test_the_sds_demo_converges(tmp_path: Path) -> None:
     assert [channel["profile"] for channel in report["channels"]] == ["spec", "js", "nim"]
     assert all(channel["logs_alike"] for channel in report["channels"])
     assert {channel["messages"] for channel in report["channels"][:2]} == {12}
-    assert all(one["lost"] == one["twice"] == one["gave_up"] == 0 for one in report["participants"])
-    assert {one["kind"] for one in report["participants"]} == {"full", "hosted"}
-    assert {one["label"]: one["value"] for one in report["figures"]}["lost by it"] > 0
+    assert all(
+        participant["lost"] == participant["twice"] == participant["gave_up"] == 0
+        for participant in report["participants"]
+    )
+    assert {participant["kind"] for participant in report["participants"]} == {"full", "hosted"}
+    assert {figure["label"]: figure["value"] for figure in report["figures"]}["lost by it"] > 0

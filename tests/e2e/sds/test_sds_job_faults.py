@@ -142,7 +142,7 @@ def test_a_job_killed_in_mid_batch_repeats_the_same_bytes_and_loses_no_delivery(
 
     events = told(kafka)
     for channel_id in CHANNELS:
-        numbers = sorted(number for place, number in events if place == channel_id)
+        numbers = sorted(number for channel, number in events if channel == channel_id)
         assert numbers == list(range(1, len(numbers) + 1))
     spoken = [
         event.content for event in events.values() if event.kind in ("sent", "delivered") and event.content
