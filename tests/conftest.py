@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _how_late(item: pytest.Item) -> int:
     parts = item.path.parts
     long_first = ("e2e", "streaming", "hostile")
-    return next((place for place, name in enumerate(long_first) if name in parts), len(long_first))
+    return next((rank for rank, name in enumerate(long_first) if name in parts), len(long_first))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

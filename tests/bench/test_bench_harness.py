@@ -47,7 +47,7 @@ def test_actions_are_run_by_turns() -> None:
 def test_the_made_entries_are_entries_and_both_sides_verify_the_same() -> None:
     pairs = entries(40, seed=1)
     assert len(pairs) == 40
-    assert all(isinstance(one, CheckedEntry) for one in check_many(pairs))
+    assert all(isinstance(checked, CheckedEntry) for checked in check_many(pairs))
     assert verify_all(for_sign_open(pairs), threads=2) == 40
 
 

@@ -22,7 +22,7 @@ def test_pairs_are_in_order_and_differ_in_so_many_logs(shape: str, differing: in
     packed = [bytes(row) for row in join_items(pair.keys, pair.log_ids, pair.heights)]
     assert packed == sorted(set(packed))
     one_sided = np.flatnonzero(pair.on_a != pair.on_b)
-    assert len({packed[place][:40] for place in one_sided}) == pair.differing == differing
+    assert len({packed[index][:40] for index in one_sided}) == pair.differing == differing
     assert (pair.on_a | pair.on_b).all()
 
 

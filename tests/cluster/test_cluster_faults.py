@@ -98,17 +98,17 @@ class Consumers:
     def check(self) -> None:
         for name, process in self.running.items():
             if process.poll() is not None:
-                said = (self.deployment.folder / f"{name}.log").read_text(errors="replace")[-2000:]
-                raise AssertionError(f"the consumer {name} ended with {process.returncode}: {said}")
+                log_tail = (self.deployment.folder / f"{name}.log").read_text(errors="replace")[-2000:]
+                raise AssertionError(f"the consumer {name} ended with {process.returncode}: {log_tail}")
 
     def seen(self) -> dict[str, list[tuple[bytes, int, int]]]:
         """What each has written down, in order; the last line of one that was killed may be cut."""
-        found: dict[str, list[tuple[bytes, int, int]]] = {}
+        entries: dict[str, list[tuple[bytes, int, int]]] = {}
         for path in sorted(self.deployment.folder.glob("*.seen")):
             lines = path.read_text().split("\n")[:-1]
             rows = (line.split() for line in lines)
-            found[path.stem] = [(bytes.fromhex(key), int(log_id), int(seq)) for key, log_id, seq in rows]
-        return found
+            entries[path.stem] = [(bytes.fromhex(key), int(log_id), int(seq)) for key, log_id, seq in rows]
+        return entries
 
 
 @contextlib.contextmanager

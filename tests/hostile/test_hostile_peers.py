@@ -175,7 +175,7 @@ async def run(target: Target, folder: Path, names: tuple[str, ...]) -> None:
                 latencies = await under(name, target, pairs)
             slow = target.slow_turns()
             more_bytes = target.edge.anonymous_bytes() - rest_bytes
-            cells = " ".join(f"{shown(latencies[one]):>11}" for one in pairs)
+            cells = " ".join(f"{shown(latencies[pair]):>11}" for pair in pairs)
             print(f"{name:22} {cells} {slow - slow_before:12.0f} {more_bytes / 1024**2:5.0f}")
             if slow > slow_before:
                 frozen[name] = slow - slow_before

@@ -34,5 +34,5 @@ def test_a_process_beside_a_test_is_started_by_what_kills_it() -> None:
     # The exit of `with Popen(...)` waits for a process that a failed test has not stopped.
     waiting = re.compile(r"with subprocess\.Popen\(")
     files = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
-    found = [str(path.relative_to(ROOT)) for path in files if waiting.search(path.read_text())]
-    assert found == ["tests/support/process/groups.py"]
+    matching = [str(path.relative_to(ROOT)) for path in files if waiting.search(path.read_text())]
+    assert matching == ["tests/support/process/groups.py"]

@@ -53,8 +53,8 @@ class Driver:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        found: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return found
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
 
 
 def main() -> None:

@@ -41,6 +41,6 @@ def read(folder: Path) -> dict[str, Any]:
     write_tables(_programs(3).state, ORIGIN, folder)
     return {
         "list": json.loads((folder / "export.json").read_text()),
-        "files": sorted(str(one.relative_to(folder)) for one in folder.rglob("*.parquet")),
+        "files": sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet")),
         "person": dict(sorted(rows(folder / "person").items())),
     }

@@ -47,7 +47,7 @@ def parcels_without_end() -> Iterator[bytes]:
     for number in itertools.count():
         block = Id.make(SRC, number << 16)
         value = record("t", b"") + b"x" * 20
-        ids = (Id(SRC, block.pro + one) for one in range(_MANY_FIELDS))
+        ids = (Id(SRC, block.pro + offset) for offset in range(_MANY_FIELDS))
         yield write_parcel(t, block, [(object_key(id, "S"), value) for id in ids])
 
 
@@ -114,8 +114,8 @@ CHOTKI_ATTACKS: Mapping[str, Callable[[], Iterator[bytes]]] = {
 def in_pieces(packets: Iterator[bytes], size: int = _AT_ONCE) -> Iterator[bytes]:
     """Packets run together, as a remote writes that wants to be taken in fast."""
     piece = bytearray()
-    for one in packets:
-        piece += one
+    for packet in packets:
+        piece += packet
         if len(piece) >= size:
             yield bytes(piece)
             piece.clear()
