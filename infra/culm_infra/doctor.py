@@ -19,7 +19,15 @@ from typing import Literal
 
 from culm_infra.errors import SettingsError
 from culm_infra.settings import CulmSettings, resolve_kafka, stack_directory
-from culm_infra.stack import JavaNotFoundError, Stack, StackPortError, find_java, jars, ports
+from culm_infra.stack import (
+    JavaNotFoundError,
+    Stack,
+    StackNotRunningError,
+    StackPortError,
+    find_java,
+    jars,
+    ports,
+)
 from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -183,7 +191,7 @@ def check_ports(stack: Stack) -> Finding:
             "ports",
             "failed",
             f"the stack in {stack.directory} needs {', '.join(map(str, taken))}, held by another process",
-            f"find it with `ss -ltnp sport = :{taken[0]}` and end it, or use another stack with --name",
+            f"find it with `ss -ltnp sport = :{taken[0]}` and end it, or use another stack with --stack",
         )
     try:
         ports.free_ports(1)
@@ -200,14 +208,14 @@ def check_disk(directory: Path) -> Finding:
     if free_bytes >= _WARNED_BELOW_BYTES:
         return Finding("disk", "ok", detail)
     state: State = "failed" if free_bytes < _FAILED_BELOW_BYTES else "warning"
-    return Finding("disk", state, detail, "make room, or keep the stack elsewhere with --dir")
+    return Finding("disk", state, detail, "make room, or keep the stack elsewhere with --stack DIR")
 
 
 def check_kafka(settings: CulmSettings) -> Finding:
     """Check that a record passes through the configured Kafka, on a topic of its own."""
     try:
         kafka = resolve_kafka(settings)
-    except SettingsError as error:
+    except (SettingsError, StackNotRunningError) as error:
         return Finding("kafka", "skipped", str(error), error.hint)
     began = time.monotonic()
     try:

@@ -330,10 +330,7 @@ def resolve_kafka(settings: CulmSettings) -> KafkaSettings:
 
         stack = Stack(stack_directory(settings))
         if not stack.status().running:
-            raise SettingsError(
-                "no Kafka to talk to: no bootstrap servers are set and the local stack is down",
-                hint="start one with `culm stack up`, or give --bootstrap HOST:PORT or CULM_BOOTSTRAP",
-            )
+            raise stack.not_running()
         bootstrap = stack.bootstrap
     try:
         return KafkaSettings(

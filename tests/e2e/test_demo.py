@@ -22,7 +22,7 @@ def test_the_demo_says_what_it_does() -> None:
 def test_the_demo_converges(tmp_path: Path) -> None:
     done = culm(
         *("demo", "--peers", 2, "--entries", 200, "--live", 40, "--seed", 11),
-        *("--dir", tmp_path / "demo", "--timeout", 300, "--json"),
+        *("--stack", tmp_path / "demo", "--timeout", 300, "--json"),
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

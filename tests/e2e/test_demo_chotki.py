@@ -14,7 +14,7 @@ from tests.support.deployment.demo import culm
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_the_chotki_demo_converges(tmp_path: Path) -> None:
-    done = culm("demo", "chotki", "--objects", 6, "--rounds", 6, "--dir", tmp_path / "demo", "--json")
+    done = culm("demo", "chotki", "--objects", 6, "--rounds", 6, "--stack", tmp_path / "demo", "--json")
     assert done.returncode == 0, done.stderr
     [report] = json.loads(done.stdout)["scenes"]
     assert report["problems"] == []

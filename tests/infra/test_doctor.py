@@ -45,7 +45,7 @@ def test_no_kafka_at_all_is_said_and_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("CULM_BOOTSTRAP", raising=False)
-    assert run(["doctor", "--dir", str(tmp_path / "none")]) == 0
+    assert run(["doctor", "--stack", str(tmp_path / "none")]) == 0
     assert "culm stack up" in capsys.readouterr().out
 
 

@@ -1,9 +1,10 @@
 """The ``culm`` command: one module or package per noun, imported only when it is used.
 
 - ``root``: the table of nouns; ``noun``: groups of commands as tables.
-- ``options``, ``output`` (text, tables, JSON), ``log_lines``, ``new_paths``: shared by the commands.
-- ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``:
-  nouns that belong to no single protocol.
+- ``options``, ``output`` (text, tables, JSON), ``reaching`` (Kafka), ``log_lines``, ``new_paths``: shared by
+  the commands.
+- ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``,
+  ``about`` (version and help): nouns that belong to no single protocol.
 - ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: one noun per protocol.
 
 ``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage, 3 not

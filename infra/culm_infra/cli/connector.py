@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from culm_infra.cli import options
 from culm_infra.cli.noun import noun
-from culm_infra.cli.options import KafkaFlags, refuse
+from culm_infra.cli.options import ClusterFlags, StackFlags, refuse
 from culm_infra.cli.output import Results, emit_json, err, out, progress, safe, say, show_progress
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(
     latency: options.Latency = False,
     metrics_port: options.MetricsPort = None,
     metrics_host: Annotated[str | None, typer.Option(help="Where to serve metrics and health.")] = None,
-    kafka: KafkaFlags,
+    kafka: ClusterFlags,
     log_format: options.LogFormat = None,
     results: Results,
 ) -> None:
@@ -88,21 +88,20 @@ def run(
     if settings.connector.metrics_port is None:
         refuse(context, ["metrics_host"], "goes with --metrics-port")
     if settings.connector.p2panda.sessions.mode == "heights":
-        refuse(context, ["latency"], "is about set reconciliation, which --mode heights does without")
+        refuse(context, ["latency"], "is about set reconciliation, which --sync-mode heights does without")
     set_up(settings.log_format)
     reached = resolve_kafka(settings)
     asyncio.run(run_connector(connector_settings(settings), reached, json=results.json))
 
 
-def id(directory: options.ConnectorDirectory = None) -> None:
+def id(*, directory: options.ConnectorDirectory = None, stack: StackFlags) -> None:
     """Print the connector's peer id; a missing key is created.
 
     Example: `culm connector id --dir ./edge-1`
     """
     from culm_connectors.edge.keyfile import load_or_make_key
-    from culm_infra.settings import load
 
-    settings = load(connector={"directory": directory})
+    settings = stack.load(connector={"directory": directory})
     out.print(load_or_make_key(home(settings)).public_key.hex(), markup=False)
 
 

@@ -7,7 +7,6 @@ from dataclasses import asdict
 import typer
 from rich.markup import escape
 
-from culm_infra.cli import options
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, safe
 
@@ -22,8 +21,6 @@ _MARKS = {
 def doctor(
     *,
     kafka: KafkaFlags,
-    directory: options.StackDirectory = None,
-    name: options.StackName = None,
     results: Results,
 ) -> None:
     """Check Python, Java, the jars, ports, disk and a round trip through Kafka. Exit status 3: a check
@@ -33,7 +30,7 @@ def doctor(
     """
     from culm_infra.doctor import Finding, examine, is_healthy
 
-    settings = kafka.load(stack=options.stack_flags(directory, name))
+    settings = kafka.load()
     findings: list[Finding] = []
     with err.status("looking"):
         for finding in examine(settings):

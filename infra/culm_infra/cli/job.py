@@ -13,7 +13,7 @@ import typer
 
 from culm_infra.cli import log_lines, options
 from culm_infra.cli.noun import load, noun
-from culm_infra.cli.options import KafkaFlags, refuse
+from culm_infra.cli.options import ClusterFlags, refuse
 from culm_infra.cli.output import Results, exit_status, print_error, say
 from culm_infra.errors import InfraError
 from culm_infra.protocols import JOB_FLAGS, JOB_SETTINGS
@@ -55,7 +55,7 @@ def run(
         ),
     ] = DEFAULT_GROUP,
     *,
-    kafka: KafkaFlags,
+    kafka: ClusterFlags,
     master: Annotated[str | None, typer.Option(help="The Spark master (local[*] by default).")] = None,
     checkpoints: Annotated[
         str | None,

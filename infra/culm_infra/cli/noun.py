@@ -9,8 +9,9 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -37,6 +38,17 @@ def noun(help: str, commands: Mapping[str, Any], **settings: Any) -> typer.Typer
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             return made(cmd_name) if cmd_name in commands else None
 
+        def get_params(self, ctx: Any) -> Any:
+            return _in_plain_forms(super().get_params(ctx))
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            name, path = args[0], ctx.command_path
+            if name not in commands and not name.startswith("-") and not ctx.resilient_parsing:
+                near = [f"`{path} {match}`" for match in get_close_matches(name, commands, cutoff=0.6)]
+                advice = f"Did you mean {' or '.join(near)}?" if near else f"Commands: {', '.join(commands)}."
+                ctx.fail(f"There is no command `{path} {name[:80]}`. {advice}")
+            return super().resolve_command(ctx, args)
+
     return typer.Typer(cls=Group, help=help, **({"no_args_is_help": True} | settings))
 
 
@@ -50,7 +62,52 @@ def _command(target: Any, name: str) -> Any:
         command = get_command(single)
     command.name = name
     _refuse_repeats(command)
+    if not isinstance(target, typer.Typer):
+        parameters_of = command.get_params
+        command.get_params = lambda context: _in_plain_forms(parameters_of(context))
     return command
+
+
+def _in_plain_forms(parameters: list[Any]) -> list[Any]:
+    """Show parameters in the usual forms: ``FILE``, ``[FILE]``, ``FILE...``, and no type behind a flag."""
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            _name_argument(parameter)
+        elif parameter.is_flag:
+            parameter.display_type_rich = lambda ctx: None
+        elif parameter.metavar is None:
+            shown = parameter.display_type(None)
+            parameter.metavar = _plain_type(shown)
+    return parameters
+
+
+def _name_argument(parameter: Any) -> None:
+    parameter.metavar = _bare(parameter.metavar or parameter.name.upper())
+    repeated = f"{parameter.metavar}..." if parameter.nargs != 1 else parameter.metavar
+    usage = repeated if parameter.required else f"[{repeated}]"
+    parameter.get_usage_pieces = lambda _context: [usage]
+    parameter.display_type_rich = lambda ctx: None
+
+
+def _bare(metavar: str) -> str:
+    """Return the name of an argument without the marks of an optional or a repeated one."""
+    name = metavar.removesuffix("…").removesuffix("...")
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name
+
+
+_TYPES: Final = {
+    "str": "TEXT",
+    "int": "N",
+    "float": "NUMBER",
+    "path": "PATH",
+    "file": "FILE",
+    "directory": "DIR",
+}
+
+
+def _plain_type(shown: str) -> str:
+    inner = shown.strip("<>").removeprefix("list[").removesuffix("]").removesuffix(" range")
+    return _TYPES.get(inner, inner)
 
 
 def _refuse_repeats(command: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -35,10 +36,26 @@ KafkaOption = Annotated[
 Prefix = Annotated[
     str | None, typer.Option("--prefix", help="What every topic's name starts with (culm. by default).")
 ]
-StackDirectory = Annotated[
-    Path | None, typer.Option("--dir", help="The stack's directory; by default the user's data directory.")
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The settings file; else CULM_CONFIG, ./culm.toml, or that of the user's configuration.",
+    ),
 ]
-StackName = Annotated[str | None, typer.Option("--name", help="Which of several stacks side by side.")]
+StackChoice = Annotated[
+    str | None,
+    typer.Option(
+        "--stack",
+        metavar="NAME|DIR",
+        help="The local stack: its name, or its directory if there is a slash; else CULM_STACK__NAME.",
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Give up after so long without an answer."),
+]
 MetricsPort = Annotated[
     int | None,
     typer.Option("--metrics-port", min=0, max=65535, help="Serve Prometheus metrics; 0 takes a free port."),
@@ -49,12 +66,19 @@ QuickStart = Annotated[
 ]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="Log lines as `text` or `json`.")]
 ConnectorDirectory = Annotated[
-    Path | None, typer.Option("--dir", help="Holds the key and the index; by default below the stack's data.")
+    Path | None,
+    typer.Option(
+        "--dir",
+        metavar="DIR",
+        help="Keeps the key and the index here; by default in the user's data directory.",
+    ),
 ]
 DatagramSize = Annotated[str | None, typer.Option("--datagram-size", help="1200, 1452, 8900 bytes, or auto.")]
 SyncMode = Annotated[
     str | None,
-    typer.Option("--mode", metavar="auto|ranges|heights", help="How sessions of ours find out what differs."),
+    typer.Option(
+        "--sync-mode", metavar="auto|ranges|heights", help="How sessions of ours find out what differs."
+    ),
 ]
 Latency = Annotated[
     bool, typer.Option("--latency", help="Set reconciliation in fewer rounds, for more bytes.")
@@ -68,41 +92,93 @@ ExpectedPeer = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaFlags:
-    """The Kafka cluster that a command uses."""
+class SettingsFlags:
+    """The settings file of a command."""
+
+    config: ConfigFile = None
+
+    def load(self, **flags: Any) -> CulmSettings:
+        """Load all settings: these flags, further flags, the environment, the file.
+
+        A section's flags are a dict. Raises `SettingsError`.
+        """
+        from culm_infra.settings import load
+
+        return load(config=self.config, **self.as_flags(), **flags)
+
+    def as_flags(self) -> dict[str, Any]:
+        """Return the settings that these flags set."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFlags(SettingsFlags):
+    """The local stack that a command uses."""
+
+    stack: StackChoice = None
+
+    def load(self, **flags: Any) -> CulmSettings:
+        """Load all settings; `flags` may set further ones of the section `stack`. Raises `SettingsError`."""
+        stack = stack_of(self.stack) | flags.pop("stack", {})
+        return SettingsFlags.load(self, stack=stack, **flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFlags(StackFlags):
+    """The Kafka cluster of a program that runs until it is stopped, and waits for Kafka while it is away."""
 
     bootstrap: Bootstrap = None
     prefix: Prefix = None
     kafka_option: KafkaOption = None
 
-    def load(self, **flags: Any) -> CulmSettings:
-        """Load all settings: these flags, further flags, the environment, the file.
-
-        Raises `SettingsError`.
-        """
-        from culm_infra.settings import load, parse_kafka_options
+    def as_flags(self) -> dict[str, Any]:
+        """Return the settings of the cluster. Raises `SettingsError` for a secret among the options."""
+        from culm_infra.settings import parse_kafka_options
 
         options = parse_kafka_options(self.kafka_option or [])
-        return load(bootstrap=self.bootstrap, prefix=self.prefix, kafka=options, **flags)
+        return {"bootstrap": self.bootstrap, "prefix": self.prefix, "kafka": options}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaFlags(ClusterFlags):
+    """The Kafka cluster of a command that ends without it."""
+
+    timeout_s: Timeout = None
 
     def settings(self, **flags: Any) -> KafkaSettings:
-        """Return the settings of the Kafka cluster. Raises `SettingsError`."""
+        """Return the settings of a Kafka cluster that answers.
+
+        Says within a second what it waits for. Raises `SettingsError`, and `KafkaFailure` if the cluster does
+        not answer within the timeout.
+        """
+        from culm_infra.cli.reaching import reach
         from culm_infra.settings import resolve_kafka
 
-        return resolve_kafka(self.load(**flags))
+        kafka = resolve_kafka(self.load(**flags))
+        reach(kafka, self.patience_s)
+        return kafka
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds to wait for an answer."""
+        return DEFAULT_TIMEOUT_S if self.timeout_s is None else self.timeout_s
 
 
-KAFKA_FLAGS: Final = frozenset(field.name for field in fields(KafkaFlags))
+DEFAULT_TIMEOUT_S: Final = 30.0
+KAFKA_FLAGS: Final = frozenset({"bootstrap", "prefix", "kafka_option"})
+"""Parameters that a command refuses if it uses no Kafka this time."""
 
 
-def stack_flags(directory: Path | None, name: str | None) -> dict[str, Any]:
-    """Return the settings of `stack` from these flags. Raises `typer.BadParameter` if both are given."""
+def stack_of(choice: str | None) -> dict[str, Any]:
+    """Return the settings of `stack` that ``--stack`` sets: a directory if it has a slash, else a name."""
+    if choice is None:
+        return {}
+    if os.sep in choice or choice in (os.curdir, os.pardir):
+        return {"directory": Path(choice)}
     from culm_topics.kafka.local import stack_directory
 
-    if directory is not None and name is not None:
-        raise typer.BadParameter("--dir already selects the stack", param_hint="--name")
     # A flag wins over a directory that the settings file names.
-    return {"name": name, "directory": directory if name is None else stack_directory(name)}
+    return {"name": choice, "directory": stack_directory(choice)}
 
 
 def on_the_line(context: typer.Context, names: Collection[str]) -> list[str]:
@@ -138,7 +214,7 @@ def from_hex(text: str, what: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text[:80]!r} is no hex", param_hint=what) from error
+        raise typer.BadParameter(f"{text[:80]!r} is not hexadecimal", param_hint=what) from error
 
 
 def optional_hex(text: str | None, what: str) -> bytes | None:

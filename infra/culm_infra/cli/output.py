@@ -194,7 +194,10 @@ class Results:
     """Destination of a command's results."""
 
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
+        bool,
+        typer.Option(
+            "--json", help="Print JSON Lines: one object for each result, no line if there is no result."
+        ),
     ] = False
 
     def one(self, row: Row, text: str) -> None:
@@ -223,6 +226,11 @@ class Results:
         """Print a remark for people on standard error (rich markup allowed); nothing with `--json`."""
         if not self.json:
             say(message)
+
+    def next(self, *commands: str) -> None:
+        """Name the commands that usually follow, on one line of standard error; nothing with `--json`."""
+        if not self.json:
+            say("next: " + ", ".join(f"[bold]{escape(command)}[/]" for command in commands))
 
     def passed_over(self, passed_over: PassedOver) -> None:
         """Report the skipped records of a topic; with `--json` as one more object, a `problem`."""

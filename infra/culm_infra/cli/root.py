@@ -28,6 +28,8 @@ NOUNS: dict[str, str] = {
     "settings": "settings:app",
     "doctor": "doctor:doctor",
     "conform": "conform:conform",
+    "version": "about:version",
+    "help": "about:help_",
 }
 """Commands in the order in which a new user meets them."""
 
@@ -56,7 +58,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def root(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+        False, "--version", "-V", callback=_version, is_eager=True, help="Print the version and stop."
     ),
 ) -> None:
     """Culm: a replication backbone for local-first and peer-to-peer software."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.noun import noun
+from culm_infra.cli.options import StackFlags
 from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, safe, say
 
 if TYPE_CHECKING:
@@ -29,74 +29,72 @@ Property = Annotated[
 
 
 def up(
-    directory: options.StackDirectory = None,
-    name: options.StackName = None,
     *,
     port: Port = None,
     heap_mb: Heap = None,
     broker_property: Property = None,
     quick_start: options.QuickStart = None,
-    timeout_s: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds to wait while it writes nothing.")
-    ] = 60.0,
+    timeout_s: options.Timeout = 60.0,
+    stack: StackFlags,
     results: Results,
 ) -> None:
     """Start the broker unless it runs, wait until it answers, and print its bootstrap address.
 
     A running broker keeps its settings. Exit status 3: its settings differ from those requested.
 
-    Example: `culm stack up --name scratch --heap-mb 1024`
+    Example: `culm stack up --stack scratch --heap-mb 1024`
     """
     from culm_infra.cli.jars import fetch_with_progress
     from culm_infra.settings import named_values
 
     properties = named_values("--property", broker_property or [], example="log.retention.hours=48")
-    settings = _settings(directory, name, heap_mb, quick_start)
-    stack = _stack(settings)
+    settings = stack.load(stack={"heap_mb": heap_mb, "quick_start": quick_start})
+    broker = _stack(settings)
     fetch_with_progress("broker")
     with err.status("starting Kafka"):
-        bootstrap = stack.up(
-            timeout_s,
+        bootstrap = broker.up(
+            timeout_s or 60.0,
             port=port,
             heap_mb=settings.stack.heap_mb,
             properties=properties,
             quick_start=settings.stack.quick_start,
         )
-    not_applied = stack.not_applied(port=port, heap_mb=settings.stack.heap_mb, properties=properties)
-    results.one(_row(stack.status()) | {"not_applied": not_applied}, bootstrap)
-    results.say(f"Kafka answers in [bold]{safe(stack.directory)}[/]; end it with `culm stack down`")
+    not_applied = broker.not_applied(port=port, heap_mb=settings.stack.heap_mb, properties=properties)
+    results.one(_row(broker.status()) | {"not_applied": not_applied}, bootstrap)
+    results.say(f"Kafka answers; its data is in [bold]{safe(broker.directory)}[/]")
     if not_applied:
         say(f"it was running already, without {safe(', '.join(not_applied))}: restart it to apply this")
         raise typer.Exit(EXIT_DEGRADED)
+    chosen = "" if stack.stack is None else f" --stack {stack.stack}"
+    results.next(f"culm topics create{chosen}", f"culm job run{chosen}", f"culm stack down{chosen}")
 
 
 def down(
-    directory: options.StackDirectory = None,
-    name: options.StackName = None,
-    timeout_s: Annotated[float, typer.Option("--timeout", min=1, help="Seconds before it is killed.")] = 30.0,
     *,
+    kill_after_s: Annotated[
+        float, typer.Option("--kill-after", metavar="SECONDS", min=1, help="Kill it if it runs for so long.")
+    ] = 30.0,
+    stack: StackFlags,
     results: Results,
 ) -> None:
     """Stop the broker; its data stays.
 
-    Example: `culm stack down --name scratch`
+    Example: `culm stack down --stack scratch`
     """
-    stack = _stack(_settings(directory, name))
-    stopped = stack.down(timeout_s)
+    broker = _stack(stack.load())
+    stopped = broker.down(kill_after_s)
     if results.json:
-        emit_json({"stopped": stopped, "directory": str(stack.directory)})
+        emit_json({"stopped": stopped, "directory": str(broker.directory)})
     else:
-        say("stopped" if stopped else "it was not running")
+        say("stopped" if stopped else f"the stack in {safe(broker.directory)} was not running")
 
 
-def status(
-    directory: options.StackDirectory = None, name: options.StackName = None, *, results: Results
-) -> None:
+def status(*, stack: StackFlags, results: Results) -> None:
     """Print whether the broker runs and answers. Exit status 3: it does not.
 
     Example: `culm stack status --json`
     """
-    state = _stack(_settings(directory, name)).status()
+    state = _stack(stack.load()).status()
     if results.json:
         emit_json(_row(state))
     else:
@@ -110,18 +108,20 @@ def status(
 
 
 def logs(
-    directory: options.StackDirectory = None,
-    name: options.StackName = None,
+    *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
+    lines: Annotated[
+        int, typer.Option("--tail", metavar="N", min=0, help="Begin with the last N lines.")
+    ] = 50,
+    stack: StackFlags,
 ) -> None:
     """Print the broker's own log.
 
-    Example: `culm stack logs -f -n 20`
+    Example: `culm stack logs -f --tail 20`
     """
     from culm_infra.stack import log_file
 
-    path = _stack(_settings(directory, name)).files.log
+    path = _stack(stack.load()).files.log
     if not follow and not path.is_file():
         say(f"no log yet: {safe(path)}")
         return
@@ -129,15 +129,6 @@ def logs(
         sys.stdout.write(line + "\n")
         if follow:
             sys.stdout.flush()
-
-
-def _settings(
-    directory: Path | None, name: str | None, heap_mb: int | None = None, quick_start: bool | None = None
-) -> CulmSettings:
-    from culm_infra.settings import load
-
-    stack = {"heap_mb": heap_mb, "quick_start": quick_start}
-    return load(stack=stack | options.stack_flags(directory, name))
 
 
 def _stack(settings: CulmSettings) -> Stack:

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from culm_infra.cli import options
 from culm_infra.cli.noun import noun
-from culm_infra.cli.options import KafkaFlags, named_once, refuse
+from culm_infra.cli.options import KafkaFlags, SettingsFlags, named_once, refuse
 from culm_infra.cli.output import EXIT_DEGRADED, Results, out, say
 from culm_infra.columns import Columns
 
@@ -131,6 +131,7 @@ def _min_insync_replicas(settings: KafkaSettings) -> dict[str, int | None]:
 def acls(
     context: typer.Context,
     *,
+    settings_flags: SettingsFlags,
     prefix: options.Prefix = None,
     program: Annotated[
         Literal["admin", "connector", "job", "consumer", "operator"] | None,
@@ -155,7 +156,6 @@ def acls(
 
     Example: `culm topics acls --as script --principal connector=User:edge-7 > grant.sh`
     """
-    from culm_infra.settings import load
     from culm_topics.kafka.acls import GRANTEES, script, strimzi_users
     from culm_topics.kafka.acls import acls as every_right
     from culm_topics.kafka.clients import KafkaSettings
@@ -165,7 +165,7 @@ def acls(
     if form != "strimzi":
         refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
     # Rights follow from the names alone, so no broker is contacted.
-    settings = load(prefix=prefix)
+    settings = settings_flags.load(prefix=prefix)
     kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
     principals = _principals(principal or [], GRANTEES if program is None else (program,))
     rights = every_right(kafka, GRANTEES if program is None else (program,))

@@ -175,10 +175,24 @@ class Stack:
         """The address of the running broker. Raises `StackNotRunningError`."""
         record = records.read(self._record_path)
         if record is None or record.process is None or not record.process.is_running():
-            raise StackNotRunningError(
-                f"the stack in {self.directory} is not running", hint="start it with `culm stack up`"
-            )
+            raise self.not_running()
         return f"{HOST}:{record.port}"
+
+    def not_running(self) -> StackNotRunningError:
+        """Return the error of a command that needs this stack; it names the local stacks that do run."""
+        choice = stack_choice(self.directory)
+        others = [name for name in running_stacks() if name != choice]
+        if others:
+            return StackNotRunningError(
+                f"no Kafka to use: the local stack {choice} is not running, but {', '.join(others)} "
+                f"{'is' if len(others) == 1 else 'are'}",
+                hint=f"select it with --stack {others[0]} or CULM_STACK__NAME, or give --bootstrap",
+            )
+        flag = "" if choice == "default" else f" --stack {choice}"
+        return StackNotRunningError(
+            f"no Kafka to use: no bootstrap servers are set, and the local stack {choice} is not running",
+            hint=f"start it with `culm stack up{flag}`, or give --bootstrap HOST:PORT or CULM_BOOTSTRAP",
+        )
 
     @contextmanager
     def _disk_named(self) -> Iterator[None]:
@@ -189,7 +203,8 @@ class Stack:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise StackStartError(
-                f"the disk of {self.directory} is full", hint="make room on it, or give another --dir"
+                f"the disk of {self.directory} is full",
+                hint="make room on it, or choose another directory with --stack",
             ) from error
 
     @contextmanager
@@ -302,6 +317,23 @@ class Stack:
         ]
         shown = "".join(f"\n  {line[:300]}" for line in lines[-_SHOWN_LINES:])
         return StackStartError(f"{what}{shown}", hint=f"its log is {self.files.log}")
+
+
+def stack_choice(directory: Path) -> str:
+    """Return what ``--stack`` calls the stack in a directory: its name, or the directory."""
+    return directory.name if directory == stack_directory(directory.name).absolute() else str(directory)
+
+
+def running_stacks() -> list[str]:
+    """Return the names of the stacks below the user's data directory whose broker runs."""
+    names = []
+    for path in sorted(stack_directory().parent.glob("*/stack.json")):
+        # A damaged record is the business of the command that uses that stack.
+        with suppress(StackError, OSError):
+            record = records.read(path)
+            if record is not None and record.process is not None and record.process.is_running():
+                names.append(path.parent.name)
+    return names
 
 
 def _size_bytes(directory: Path) -> int:

@@ -15,7 +15,7 @@ from tests.support.deployment.demo import culm
 def test_the_sds_demo_converges(tmp_path: Path) -> None:
     done = culm(
         *("demo", "sds", "--participants", 3, "--messages", 12, "--cut", 4, "--timeout", 300),
-        *("--dir", tmp_path / "demo", "--json"),
+        *("--stack", tmp_path / "demo", "--json"),
     )
     assert done.returncode == 0, done.stderr
     [report] = json.loads(done.stdout)["scenes"]

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.options import ClusterFlags
 from culm_infra.cli.output import Results
 from culm_infra.demo.dag.run import REPLICAS
 from culm_infra.demo.kit.processes import DemoError
@@ -140,7 +140,7 @@ def test_the_exit_status_says_that_something_did_not_hold(
         scene.demand("so", holds=False)
         return DemoReport("all of it", [scene])
 
-    flags, kafka, results = DemoFlags(directory=tmp_path), KafkaFlags(), Results(json=True)
+    flags, kafka, results = DemoFlags(), ClusterFlags(stack=str(tmp_path)), Results(json=True)
     with pytest.raises(typer.Exit) as ended:
         present(flags, kafka, results, DemoSize(), fail)
     assert ended.value.exit_code == 3

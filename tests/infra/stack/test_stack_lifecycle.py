@@ -103,10 +103,10 @@ def test_data_survives_a_kill_and_a_stop_on_the_same_port(
 
     directory = str(stack.directory)
     capsys.readouterr()
-    assert run(["stack", "status", "--dir", directory, "--json"]) == 0
+    assert run(["stack", "status", "--stack", directory, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bootstrap"] == first
-    assert run(["stack", "down", "--dir", directory]) == 0
-    assert run(["stack", "status", "--dir", directory]) == 3
+    assert run(["stack", "down", "--stack", directory]) == 0
+    assert run(["stack", "status", "--stack", directory]) == 3
     # Kafka's own mark of a clean end, so that the next start recovers nothing.
     assert (stack.files.data / ".kafka_cleanshutdown").is_file()
 
@@ -126,7 +126,7 @@ def test_two_stacks_side_by_side_share_nothing(
     assert "message.max.bytes=2000000" in other.files.properties.read_text()
 
     # A running broker keeps its settings, and a command that asks for others says so.
-    up = ["stack", "up", "--dir", str(other.directory)]
+    up = ["stack", "up", "--stack", str(other.directory)]
     assert run(up) == run([*up, "--heap-mb", "256", "--property", "message.max.bytes=2000000"]) == 0
     capsys.readouterr()
     assert run([*up, "--port", "1", "--heap-mb", "512", "--property", "log.retention.hours=1"]) == 3

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.options import ClusterFlags
 from culm_infra.cli.output import Results
 from culm_infra.demo.bamboo.size import SCENES, BambooDemoSize
 
@@ -14,8 +13,7 @@ from culm_infra.demo.bamboo.size import SCENES, BambooDemoSize
 def demo(
     *,
     size: BambooDemoSize,
-    directory: options.StackDirectory = None,
-    kafka: KafkaFlags,
+    kafka: ClusterFlags,
     results: Results,
 ) -> None:
     """Peers exchange chosen parts of logs by Bamboo Point-2-Point, and nothing else, over TCP and QUIC.
@@ -33,4 +31,4 @@ def demo(
 
     if unknown := [name for name in size.scenes or [] if name not in SCENES]:
         raise typer.BadParameter(f"{unknown[0]!r} is no scene: write {', '.join(SCENES)}")
-    present(DemoFlags(directory=directory), kafka, results, size, play)
+    present(DemoFlags(), kafka, results, size, play)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.options import ClusterFlags
 from culm_infra.cli.output import Results
 from culm_infra.demo.chotki.size import ChotkiDemoSize
 
 
-def demo(*, size: ChotkiDemoSize, flags: DemoFlags, kafka: KafkaFlags, results: Results) -> None:
+def demo(*, size: ChotkiDemoSize, flags: DemoFlags, kafka: ClusterFlags, results: Results) -> None:
     """Replicas of Chotki edit the same objects at the same time, and end with equal state and vectors.
 
     Three replicas are connected to two edges, over TCP, TLS and QUIC. A fourth sends what a Go replica

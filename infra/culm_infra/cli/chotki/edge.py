@@ -11,7 +11,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_compat, complete_mode, complete_url
 from culm_infra.cli.connector import connector_settings, run_connector
-from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.options import ClusterFlags
 from culm_infra.cli.output import Results
 from culm_models.chotki.packets.handshake import MODE_MAX, MODES
 
@@ -52,7 +52,7 @@ class Edge:
     metrics_port: options.MetricsPort = None
     log_format: options.LogFormat = None
 
-    def run(self, kafka: KafkaFlags, results: Results, **chotki: object) -> None:
+    def run(self, kafka: ClusterFlags, results: Results, **chotki: object) -> None:
         """Run the edge with these settings of Chotki until it is interrupted."""
         from culm_infra.cli.log_lines import set_up
         from culm_infra.settings import resolve_kafka
@@ -78,7 +78,7 @@ def listen(
     name: Name = None,
     mode: Mode = None,
     edge: Edge,
-    kafka: KafkaFlags,
+    kafka: ClusterFlags,
     results: Results,
 ) -> None:
     """Serve replicas until interrupted; the job chotki merges their changes.
@@ -95,7 +95,7 @@ def connect(
     name: Name = None,
     mode: Mode = None,
     edge: Edge,
-    kafka: KafkaFlags,
+    kafka: ClusterFlags,
     results: Results,
 ) -> None:
     """Keep a connection to replicas until interrupted.
@@ -105,7 +105,7 @@ def connect(
     edge.run(kafka, results, connect=urls, source=source, name=name, mode=_mode(mode))
 
 
-def tap(urls: Addresses, *, edge: Edge, kafka: KafkaFlags, results: Results) -> None:
+def tap(urls: Addresses, *, edge: Edge, kafka: ClusterFlags, results: Results) -> None:
     """Read the state and the changes of replicas and write nothing to them: the first step for a running
     tree.
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from culm_connectors.transport import Identity
     from culm_infra.settings import CulmSettings
 
-Silence = Annotated[
-    float, typer.Option("--timeout", min=0.1, help="Seconds for which the replica may say nothing.")
-]
 Key = options.ConnectorDirectory
 
 
@@ -87,7 +84,6 @@ def dump(
     ] = None,
     *,
     directory: Key = None,
-    silence_s: Silence = 60.0,
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
@@ -99,13 +95,13 @@ def dump(
     Example: `culm chotki dump > ours.txt`, `culm chotki dump tcp://replica.example:4321 > theirs.txt`
     """
     if url is None:
-        refuse(context, ["directory", "silence_s"], "is about a replica: give its URL")
+        refuse(context, ["directory"], "is about a replica: give its URL")
         with whole_state(kafka.settings(), results) as reader:
             values = reader.state.store()
     else:
         refuse(context, KAFKA_FLAGS, "is about the deployment: a replica is read at its URL")
         check_address(url)
-        values = read_replica(url, kafka.load(connector={"directory": directory}), silence_s).store
+        values = read_replica(url, kafka.load(connector={"directory": directory}), kafka.patience_s).store
     store = sorted(values.items())
     if results.json:
         for key, value in store:
@@ -170,7 +166,6 @@ def verify(
     ] = 0.0,
     fields: Annotated[int, typer.Option(min=0, help="How many of the fields that differ are shown.")] = 20,
     directory: Key = None,
-    silence_s: Silence = 60.0,
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
@@ -187,12 +182,12 @@ def verify(
     if results.json:
         refuse(context, ["fields"], "--json prints all fields that differ")
     settings = kafka.load(connector={"directory": directory})
-    copy, epoch, comparison = _compared(url, settings, silence_s, results)
+    copy, epoch, comparison = _compared(url, settings, kafka.patience_s, results)
     patience = Patience(wait, lambda: (comparison.vector, comparison.blocks))
     while not comparison.are_equal and not patience.is_over():
         say(f"{sum(len(block.fields) for block in comparison.blocks)} fields differ yet: looking again")
         time.sleep(_PAUSE_S)
-        copy, epoch, comparison = _compared(url, settings, silence_s, results)
+        copy, epoch, comparison = _compared(url, settings, kafka.patience_s, results)
     report = _as_json(url, copy, epoch, comparison)
     if results.json:
         emit_json(report)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.options import ClusterFlags
 from culm_infra.cli.output import Results
 from culm_infra.demo.dag.size import POLICIES, DagDemoSize
 
 
-def demo(*, size: DagDemoSize, flags: DemoFlags, kafka: KafkaFlags, results: Results) -> None:
+def demo(*, size: DagDemoSize, flags: DemoFlags, kafka: ClusterFlags, results: Results) -> None:
     """Three offline writers append and publish at the same time; all replicas end with one order and tip.
 
     They connect to two edges over QUIC, and to one of them over HTTP. Their shards arrive shuffled,

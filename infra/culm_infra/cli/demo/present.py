@@ -25,15 +25,14 @@ Size = TypeVar("Size", bound=DemoSize)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoFlags:
-    """Folder of a demo, and whether its stack stays up afterwards."""
+    """Whether the stack of a demo stays up afterwards."""
 
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up and say what to try next.")] = False
-    directory: options.StackDirectory = None
 
 
 def present(
     flags: DemoFlags,
-    kafka: options.KafkaFlags,
+    kafka: options.ClusterFlags,
     results: Results,
     size: Size,
     play: Callable[[Size, DemoStage], Coroutine[Any, Any, DemoReport]],
@@ -45,10 +44,11 @@ def present(
     each.
     """
     from culm_infra.demo.kit.stage import DemoStage
-    from culm_infra.settings import resolve_kafka
+    from culm_infra.settings import resolve_kafka, stack_directory
 
     settings = kafka.load()
-    folder = (flags.directory or Path(tempfile.mkdtemp(prefix="culm-demo-"))).absolute()
+    chosen = None if kafka.stack is None else stack_directory(settings)
+    folder = (chosen or Path(tempfile.mkdtemp(prefix="culm-demo-"))).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     cluster = resolve_kafka(settings) if settings.bootstrap is not None else None
     report = _played(
@@ -65,12 +65,12 @@ def present(
         where = f"--bootstrap {settings.bootstrap or Stack(folder).bootstrap}"
         say(f"\nKafka is still up in {folder}. Try next:")
         for line in (
-            f"culm stack status --dir {folder}",
+            f"culm stack status --stack {folder}",
             *(f"{command} {where}" for command in next_commands),
-            f"culm stack down --dir {folder}",
+            f"culm stack down --stack {folder}",
         ):
             say(f"  {line}")
-    elif flags.directory is None and report.converged:
+    elif chosen is None and report.converged:
         shutil.rmtree(folder, ignore_errors=True)
     else:
         say(f"what the processes printed: {folder / 'output'}")

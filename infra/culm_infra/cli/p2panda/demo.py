@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags, refuse
+from culm_infra.cli.options import ClusterFlags, refuse
 from culm_infra.cli.output import Results
 from culm_infra.demo.p2panda.size import P2pandaDemoSize
 
@@ -15,7 +15,7 @@ def demo(
     *,
     size: P2pandaDemoSize,
     flags: DemoFlags,
-    kafka: KafkaFlags,
+    kafka: ClusterFlags,
     results: Results,
 ) -> None:
     """Peers at two edges converge through QUIC, Kafka and Spark; one connector is killed meanwhile.

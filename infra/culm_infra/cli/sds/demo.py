@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.options import ClusterFlags
 from culm_infra.cli.output import Results
 from culm_infra.demo.sds.size import SdsDemoSize
 
 
-def demo(*, size: SdsDemoSize, flags: DemoFlags, kafka: KafkaFlags, results: Results) -> None:
+def demo(*, size: SdsDemoSize, flags: DemoFlags, kafka: ClusterFlags, results: Results) -> None:
     """Channels of SDS on a bad network: hosted and full participants end with the same log, and know it.
 
     There is one channel for each wire profile (spec, js, nim). Some participants keep their own state, others
