@@ -1,8 +1,6 @@
 """The ``culm`` command: one module or package per noun, imported only when it is used.
 
-- ``root``: the table of nouns; ``noun``: groups of commands as tables.
-- ``options``, ``output`` (text, tables, JSON), ``reaching`` (Kafka), ``log_lines``, ``new_paths``: shared by
-  the commands.
+- ``root``: the table of nouns. ``kit``: what the commands share.
 - ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``,
   ``about`` (version and help): nouns that belong to no single protocol.
 - ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: one noun per protocol.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli.output import Results, out
+from culm_infra.cli.kit.output import Results, out
 
 _SHOWN = ("pyspark", "confluent-kafka", "aioquic")
 """Distributions whose version explains most problems."""

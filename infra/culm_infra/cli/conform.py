@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli.options import refuse
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit.options import refuse
+from culm_infra.cli.kit.output import Results
 
 
 def conform(

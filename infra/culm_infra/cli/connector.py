@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from culm_infra.cli import options
-from culm_infra.cli.noun import noun
-from culm_infra.cli.options import ClusterFlags, StackFlags, refuse
-from culm_infra.cli.output import Results, emit_json, err, out, progress, safe, say, show_progress
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.options import ClusterFlags, StackFlags, refuse
+from culm_infra.cli.kit.output import Results, emit_json, err, out, progress, safe, say, show_progress
 
 if TYPE_CHECKING:
     from culm_connectors.settings import ConnectorSettings
@@ -66,7 +66,7 @@ def run(
 
     Example: `culm connector run --listen 0.0.0.0:4455 --metrics-port 9100`
     """
-    from culm_infra.cli.log_lines import set_up
+    from culm_infra.cli.kit.log_lines import set_up
     from culm_infra.settings import resolve_kafka
 
     settings = kafka.load(

@@ -7,8 +7,8 @@ from dataclasses import asdict
 import typer
 from rich.markup import escape
 
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, safe
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, err, out, safe
 
 _MARKS = {
     "ok": "[green]✓[/]",

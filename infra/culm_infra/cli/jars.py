@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli.noun import noun
-from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, emit_json, out, say, table
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, out, say, table
 
 if TYPE_CHECKING:
     from culm_infra.stack.jars import JarSet

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from culm_infra.cli import log_lines, options
-from culm_infra.cli.noun import load, noun
-from culm_infra.cli.options import ClusterFlags, refuse
-from culm_infra.cli.output import Results, exit_status, print_error, say
+from culm_infra.cli.kit import log_lines, options
+from culm_infra.cli.kit.noun import load, noun
+from culm_infra.cli.kit.options import ClusterFlags, refuse
+from culm_infra.cli.kit.output import Results, exit_status, print_error, say
 from culm_infra.errors import InfraError
 from culm_infra.protocols import JOB_FLAGS, JOB_SETTINGS
 from culm_topics.catalogue import registry

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from typer.main import get_command
 
 from culm_infra import protocols
-from culm_infra.cli.noun import noun
-from culm_infra.cli.output import EXIT_USAGE, exit_status, print_error
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.output import EXIT_USAGE, exit_status, print_error
 from culm_infra.errors import InfraError
 from culm_models.errors import CulmError
 

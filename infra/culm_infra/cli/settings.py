@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from culm_infra.cli.noun import noun
-from culm_infra.cli.output import Results, emit_json, print_table, say
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.output import Results, emit_json, print_table, say
 
 
 def show(*, results: Results) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.noun import noun
-from culm_infra.cli.options import StackFlags
-from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, safe, say
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.options import StackFlags
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, err, out, safe, say
 
 if TYPE_CHECKING:
     from culm_infra.settings import CulmSettings

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from rich.markup import escape
 
-from culm_infra.cli import options
-from culm_infra.cli.noun import noun
-from culm_infra.cli.options import KafkaFlags, SettingsFlags, named_once, refuse
-from culm_infra.cli.output import EXIT_DEGRADED, Results, out, say
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.options import KafkaFlags, SettingsFlags, named_once, refuse
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, out, say
 from culm_infra.columns import Columns
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.transport.tcp.listener import serve_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from culm_infra.cli.output import EXIT_DEGRADED
+from culm_infra.cli.kit.output import EXIT_DEGRADED
 from culm_infra.patience import Patience
 from culm_models.chotki.dump import dump
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, object_key

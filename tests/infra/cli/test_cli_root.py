@@ -13,9 +13,9 @@ import pytest
 from rich.emoji import Emoji
 from typer.main import get_command
 
+from culm_infra.cli.kit.new_paths import new_path
+from culm_infra.cli.kit.output import safe
 from culm_infra.cli.logs.output import writer
-from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import safe
 from culm_infra.cli.root import NOUNS, app, run
 from culm_infra.errors import InfraError
 
@@ -118,7 +118,7 @@ def test_a_wrong_value_is_one_line_and_no_traceback(
 
 _PROGRAM = """
 import logging, sys, threading, warnings
-from culm_infra.cli.log_lines import set_up
+from culm_infra.cli.kit.log_lines import set_up
 set_up("json")
 logging.getLogger("culm_connectors").info("ours", extra={"peer": b"\\x01"})
 logging.getLogger("quic").warning("a library's")

@@ -11,7 +11,8 @@ import pytest
 
 from culm_connectors.errors import DirectoryInUse
 from culm_connectors.local_store.folder_lock import FolderLock
-from culm_infra.cli import job, log_lines
+from culm_infra.cli import job
+from culm_infra.cli.kit import log_lines
 from culm_infra.cli.root import run
 from culm_streaming.errors import JobError, JobGivenUp
 from culm_topics.errors import KafkaFailure, OriginChanged

@@ -7,8 +7,8 @@ import json
 import pytest
 from rich.console import Console
 
-from culm_infra.cli import output
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit import output
+from culm_infra.cli.kit.output import Results
 from culm_infra.columns import of
 
 COLUMNS = ("channel", "profile", "log", "waiting", "missing", "lost", "outgoing", "participants", "ahead")

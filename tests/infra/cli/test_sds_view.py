@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from culm_connectors.sds.participants.participant import Participant
 from culm_connectors.sds.participants.state import StateFolder
-from culm_infra.cli.output import at
+from culm_infra.cli.kit.output import at
 from culm_infra.cli.root import run
 from culm_infra.cli.sds.lines import (
     ChannelMessage,

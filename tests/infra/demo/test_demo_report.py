@@ -18,8 +18,8 @@ import typer
 from rich.console import Console
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import ClusterFlags
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit.options import ClusterFlags
+from culm_infra.cli.kit.output import Results
 from culm_infra.demo.dag.run import REPLICAS
 from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.kit.report import DemoReport, Listing, SceneFigures, outcome_text

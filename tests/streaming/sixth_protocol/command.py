@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from culm_infra.cli.noun import noun
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import Results
 from culm_topics.readers.partitions import read_to_end
 from tests.streaming.sixth_protocol.topics import NumberedNoteRecord
 

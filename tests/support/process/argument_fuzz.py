@@ -164,7 +164,7 @@ def close_the_world(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("culm_infra.settings.resolve_kafka", _reach)
     patch.setattr("culm_infra.cli.demo.present._played", _reach)
     # It changes how this process logs, for good.
-    patch.setattr("culm_infra.cli.log_lines.set_up", lambda _: None)
+    patch.setattr("culm_infra.cli.kit.log_lines.set_up", lambda _: None)
     patch.setattr("culm_infra.cli.jars.fetch_with_progress", _reach)
     patch.setattr("time.sleep", _reach)
     for name in ("create_datagram_endpoint", "create_connection", "create_server", "getaddrinfo"):

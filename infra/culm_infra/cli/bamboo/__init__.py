@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from culm_infra.cli.noun import noun
+from culm_infra.cli.kit.noun import noun
 
 app = noun(
     "Bamboo logs in a folder: publish, and exchange whole logs or parts of them with other folders.",

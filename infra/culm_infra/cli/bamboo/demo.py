@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import ClusterFlags
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit.options import ClusterFlags
+from culm_infra.cli.kit.output import Results
 from culm_infra.demo.bamboo.size import SCENES, BambooDemoSize
 
 

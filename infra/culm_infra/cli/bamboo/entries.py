@@ -21,8 +21,8 @@ from culm_infra.cli.bamboo.folder import (
     open_folder,
     parse_log,
 )
-from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import EXIT_DEGRADED, Results, counting
+from culm_infra.cli.kit.new_paths import new_path
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting
 from culm_models.varu64 import MAX_VALUE
 
 

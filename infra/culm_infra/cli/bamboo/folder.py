@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli.options import words
+from culm_infra.cli.kit.options import words
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.varu64 import MAX_VALUE

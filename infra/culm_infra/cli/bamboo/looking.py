@@ -22,8 +22,8 @@ from culm_infra.cli.bamboo.folder import (
     parse_flavour,
     parse_log,
 )
-from culm_infra.cli.options import words
-from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, Results, emit_json, out, safe
+from culm_infra.cli.kit.options import words
+from culm_infra.cli.kit.output import EXIT_DEGRADED, EXIT_FAILED, Results, emit_json, out, safe
 from culm_infra.columns import Columns, Row, of
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet

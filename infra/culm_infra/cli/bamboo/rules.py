@@ -17,8 +17,8 @@ from culm_infra.cli.bamboo.folder import (
     parse_log,
     read_rules,
 )
-from culm_infra.cli.options import words
-from culm_infra.cli.output import EXIT_FAILED, Results, emit_json, out, say, table
+from culm_infra.cli.kit.options import words
+from culm_infra.cli.kit.output import EXIT_FAILED, Results, emit_json, out, say, table
 from culm_infra.columns import Columns, of
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from culm_infra.cli.bamboo.folder import (
     parse_address,
     read_rules,
 )
-from culm_infra.cli.output import Results, emit_json, safe, say
+from culm_infra.cli.kit.output import Results, emit_json, safe, say
 from culm_infra.patience import interrupted
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.events import BambooP2pEvent

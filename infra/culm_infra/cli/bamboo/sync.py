@@ -27,8 +27,8 @@ from culm_infra.cli.bamboo.folder import (
     read_rules,
 )
 from culm_infra.cli.bamboo.serve import event_row
-from culm_infra.cli.options import on_the_line, refuse, words
-from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, Results, emit_json, out, safe, say
+from culm_infra.cli.kit.options import on_the_line, refuse, words
+from culm_infra.cli.kit.output import EXIT_DEGRADED, EXIT_FAILED, Results, emit_json, out, safe, say
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE

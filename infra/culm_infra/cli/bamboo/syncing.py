@@ -19,7 +19,7 @@ from culm_connectors.bamboo_p2p.session import Trace, no_trace
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Identity
 from culm_infra.cli.bamboo.folder import chosen_logs
-from culm_infra.cli.output import emit_json, err, progress
+from culm_infra.cli.kit.output import emit_json, err, progress
 from culm_infra.errors import InfraError
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from culm_infra.cli.noun import noun
+from culm_infra.cli.kit.noun import noun
 
 if TYPE_CHECKING:
     from culm_infra.settings import CulmSettings

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from culm_infra.cli.options import words
+from culm_infra.cli.kit.options import words
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings

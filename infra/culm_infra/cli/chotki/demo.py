@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import ClusterFlags
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit.options import ClusterFlags
+from culm_infra.cli.kit.output import Results
 from culm_infra.demo.chotki.size import ChotkiDemoSize
 
 

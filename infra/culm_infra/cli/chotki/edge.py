@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_compat, complete_mode, complete_url
 from culm_infra.cli.connector import connector_settings, run_connector
-from culm_infra.cli.options import ClusterFlags
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.options import ClusterFlags
+from culm_infra.cli.kit.output import Results
 from culm_models.chotki.packets.handshake import MODE_MAX, MODES
 
 TAP_MODE = 5
@@ -54,7 +54,7 @@ class Edge:
 
     def run(self, kafka: ClusterFlags, results: Results, **chotki: object) -> None:
         """Run the edge with these settings of Chotki until it is interrupted."""
-        from culm_infra.cli.log_lines import set_up
+        from culm_infra.cli.kit.log_lines import set_up
         from culm_infra.settings import resolve_kafka
 
         settings = kafka.load(

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from culm_infra.cli.chotki.completion import complete_name, remember_names
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, print_table, say
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, print_table, say
 from culm_infra.columns import Columns, Row, of
 from culm_models.chotki.ids import Id
 from culm_topics.chotki.errors import ObjectUnknown

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_url
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.connector import home
-from culm_infra.cli.options import KAFKA_FLAGS, KafkaFlags, refuse
-from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say, table
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.options import KAFKA_FLAGS, KafkaFlags, refuse
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say, table
 from culm_infra.columns import Cell, Columns, Row
 from culm_infra.patience import Patience
 from culm_models.chotki.compare import Comparison, FieldDifference, Side, VectorDifference, compare

@@ -13,8 +13,8 @@ import typer
 
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.chotki.writing import source_number
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import Results, at, emit_json, out, print_table, safe, say, table
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import Results, at, emit_json, out, print_table, safe, say, table
 from culm_infra.columns import Columns, Row, of
 from culm_infra.errors import InfraError
 from culm_models.chotki.ids import Id, block_of

@@ -13,8 +13,8 @@ import typer
 
 from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.reading import class_as_json, whole_state
-from culm_infra.cli.options import KafkaFlags, named_once, refuse
-from culm_infra.cli.output import Results, say, table
+from culm_infra.cli.kit.options import KafkaFlags, named_once, refuse
+from culm_infra.cli.kit.output import Results, say, table
 from culm_infra.columns import Columns, of
 from culm_topics.chotki.changes import Change, Edit, EditClass, FromText, Name, NewClass, NewObject, Plus
 from culm_topics.chotki.errors import NameUnknown, ObjectUnknown

@@ -17,9 +17,9 @@ from culm_infra.cli.dag.folder import (
     parse_cid,
     parse_key,
 )
-from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import EXIT_DEGRADED, Results, counting
+from culm_infra.cli.kit.new_paths import new_path
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting
 from culm_infra.columns import Row
 
 _SHOWN_MAX = 10

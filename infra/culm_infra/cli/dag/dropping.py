@@ -19,8 +19,8 @@ from culm_infra.cli.dag.folder import (
     parse_cid,
     parse_key,
 )
-from culm_infra.cli.options import KafkaFlags, named_once, refuse
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit.options import KafkaFlags, named_once, refuse
+from culm_infra.cli.kit.output import Results
 from culm_infra.columns import Row
 from culm_models.dag.blocks.cid import Cid
 from culm_topics.kafka.clients import KafkaSettings

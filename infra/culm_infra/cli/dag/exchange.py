@@ -19,8 +19,8 @@ from culm_infra.cli.dag.folder import (
     parse_key,
     parse_place,
 )
-from culm_infra.cli.options import words
-from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, safe
+from culm_infra.cli.kit.options import words
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, safe
 from culm_infra.patience import interrupted
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
+from culm_infra.cli.kit import options
 from culm_models.dag.blocks.cid import Cid, cid_of_any_base
 from culm_models.dag.errors import DagError
 from culm_models.dag.ucan.did_key import did_from_text

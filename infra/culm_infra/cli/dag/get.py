@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 import typer
 
 from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder, parse_path
-from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say
+from culm_infra.cli.kit.new_paths import new_path
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say
 from culm_infra.errors import InfraError
 from culm_models.dag.blocks.cid import DAG_PB, RAW, Cid
 from culm_models.dag.blocks.dag_json import encode_dag_json, to_dag_json

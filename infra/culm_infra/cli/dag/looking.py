@@ -15,7 +15,7 @@ from culm_infra.cli.dag.folder import (
     parse_key,
     space_of,
 )
-from culm_infra.cli.output import EXIT_DEGRADED, Results
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results
 from culm_infra.columns import Columns, of
 
 if TYPE_CHECKING:

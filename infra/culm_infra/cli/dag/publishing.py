@@ -18,8 +18,8 @@ from culm_infra.cli.dag.folder import (
     parse_cid,
     parse_key,
 )
-from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import Results
+from culm_infra.cli.kit.new_paths import new_path
+from culm_infra.cli.kit.output import Results
 from culm_infra.errors import InfraError
 from culm_models.dag.ucan.did_key import did_key
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.dag.folder import FolderFlags, Space, count_of, now_s, parse_key, space_of
-from culm_infra.cli.output import Results, progress, say
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.output import Results, progress, say
 from culm_infra.errors import InfraError
 from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor

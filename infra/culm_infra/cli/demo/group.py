@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from culm_infra.cli.noun import load, noun, spread
+from culm_infra.cli.kit.noun import load, noun, spread
 from culm_infra.protocols import DEMOS
 
 _first, *_others = DEMOS

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, say
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, err, out, say
 from culm_infra.demo.kit.size import DemoSize
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.options import KafkaFlags, refuse
+from culm_infra.cli.kit.output import Results, say
 from culm_infra.cli.logs.peers import find_peer, short_id
-from culm_infra.cli.options import KafkaFlags, refuse
-from culm_infra.cli.output import Results, say
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
 from culm_topics.kafka.clients import KafkaSettings

@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.logs.output import as_json, as_text, writer
-from culm_infra.cli.options import KafkaFlags, public_key
-from culm_infra.cli.output import (
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.options import KafkaFlags, public_key
+from culm_infra.cli.kit.output import (
     EXIT_DEGRADED,
     NOTHING_REPLICATED,
     Results,
@@ -22,6 +21,7 @@ from culm_infra.cli.output import (
     safe,
     say,
 )
+from culm_infra.cli.logs.output import as_json, as_text, writer
 from culm_topics.logs.consumer import LogConsumer, LogEntry, LogProblem
 
 _PROGRESS_EVERY = 500

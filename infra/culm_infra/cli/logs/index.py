@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.connector import home
-from culm_infra.cli.noun import noun
-from culm_infra.cli.options import KafkaFlags, public_key
-from culm_infra.cli.output import (
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.options import KafkaFlags, public_key
+from culm_infra.cli.kit.output import (
     EXIT_DEGRADED,
     Results,
     emit_json,

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import at
+from culm_infra.cli.kit.new_paths import new_path
+from culm_infra.cli.kit.output import at
 from culm_infra.errors import InfraError
 from culm_models.conform.p2panda.messages import field_to_json
 from culm_models.errors import CulmError

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import NOTHING_REPLICATED, Results
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import NOTHING_REPLICATED, Results
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
 from culm_models.errors import CulmError

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from culm_infra.cli.noun import noun
+from culm_infra.cli.kit.noun import noun
 
 app = noun(
     "Peers that speak p2panda's protocol.",

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.connector import address
-from culm_infra.cli.noun import noun
-from culm_infra.cli.options import from_hex, optional_hex
-from culm_infra.cli.output import EXIT_FAILED, Results, counting, emit_json, print_table, safe, say
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.noun import noun
+from culm_infra.cli.kit.options import from_hex, optional_hex
+from culm_infra.cli.kit.output import EXIT_FAILED, Results, counting, emit_json, print_table, safe, say
 from culm_infra.cli.p2panda.peer_home import (
     entry_row,
     folder,

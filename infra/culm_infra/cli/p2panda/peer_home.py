@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from culm_infra.cli.output import Results, safe, say
+from culm_infra.cli.kit.output import Results, safe, say
 from culm_infra.patience import Patience, interrupted
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli.output import counting
+from culm_infra.cli.kit.output import counting
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import Results, emit_json, out, safe, say
+from culm_infra.cli.kit.new_paths import new_path
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel, open_index
 from culm_infra.cli.sds.lines import content_text
 from culm_infra.errors import InfraError

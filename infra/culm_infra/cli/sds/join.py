@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.connector import address
-from culm_infra.cli.options import optional_hex
-from culm_infra.cli.output import Results, safe, say
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.options import optional_hex
+from culm_infra.cli.kit.output import Results, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import STATES, Screen
 from culm_infra.cli.sds.participation import (

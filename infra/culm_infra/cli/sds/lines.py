@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-from culm_infra.cli.output import at, emit_json, out, safe
+from culm_infra.cli.kit.output import at, emit_json, out, safe
 from culm_topics.sds.records import SdsEventRecord
 
 MAX_KNOWN = 100_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli.output import Results, emit_json, out, safe, say
+from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import ParticipantFlags, ParticipantIdentity
 from culm_infra.errors import InfraError

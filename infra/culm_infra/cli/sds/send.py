@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.connector import address
-from culm_infra.cli.options import optional_hex
-from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, Results, counting, safe, say
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.options import optional_hex
+from culm_infra.cli.kit.output import EXIT_DEGRADED, EXIT_FAILED, Results, counting, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import (
     ParticipantFlags,

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import Results, at, out, safe, say, table
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import Results, at, out, safe, say, table
 from culm_infra.cli.sds.channel import check_channel, complete_channel
 from culm_infra.cli.sds.lines import short
 from culm_infra.columns import Columns, Row, of

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import Results, say
+from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.output import Results, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import Screen
 from culm_topics.sds.events import SdsEventReader

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli.options import KafkaFlags, from_hex
-from culm_infra.cli.output import Results, emit_json, safe, say
+from culm_infra.cli.kit.options import KafkaFlags, from_hex
+from culm_infra.cli.kit.output import Results, emit_json, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import ProfileName, check_participant
 from culm_infra.errors import InfraError

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from culm_infra.cli.output import use_json_lines
+from culm_infra.cli.kit.output import use_json_lines
 
 # Attributes of every log record; any other attribute was passed as `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

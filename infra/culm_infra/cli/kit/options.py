@@ -151,7 +151,7 @@ class KafkaFlags(ClusterFlags):
         Says within a second what it waits for. Raises `SettingsError`, and `KafkaFailure` if the cluster does
         not answer within the timeout.
         """
-        from culm_infra.cli.reaching import reach
+        from culm_infra.cli.kit.reaching import reach
         from culm_infra.settings import resolve_kafka
 
         kafka = resolve_kafka(self.load(**flags))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from culm_infra.cli.output import safe, say
+from culm_infra.cli.kit.output import safe, say
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings

@@ -1,0 +1,6 @@
+"""Shared by the commands.
+
+- ``noun``: groups of commands as tables. ``options``: options that several commands have.
+- ``output``: text, tables and JSON. ``log_lines``: log lines of programs that run until they are stopped.
+- ``reaching``: the wait for Kafka. ``new_paths``: files and folders that appear whole.
+"""
