@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from culm_infra.cli.kit.data_folder import data_folder, make_data_folder
 from culm_infra.cli.kit.output import Results, safe, say
 from culm_infra.patience import Patience, interrupted
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
@@ -141,7 +142,7 @@ async def with_peer(
     settings = _loaded(directory, datagram_size, sessions)
     home = _folder_of(settings)
     if make:
-        load_or_make_key(home)
+        load_or_make_key(make_data_folder("peer", home))
     async with ReferencePeer(
         home,
         schemas=schemas or None,
@@ -167,9 +168,7 @@ def folder(directory: Path | None) -> Path:
 
 
 def _folder_of(settings: CulmSettings) -> Path:
-    from culm_infra.settings import DIRECTORIES
-
-    return settings.peer.directory or Path(DIRECTORIES.user_data_dir) / "peer"
+    return data_folder("peer", settings.peer.directory)
 
 
 def store(directory: Path | None) -> contextlib.closing[LmdbLogStore]:

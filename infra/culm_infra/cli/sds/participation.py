@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from culm_infra.cli.kit.data_folder import make_data_folder
 from culm_infra.errors import InfraError
 from culm_models.keys import KeyPair
 from culm_models.sds.events import Delivered, SdsEvent, Sent
@@ -73,9 +74,8 @@ class ParticipantFlags:
     def identity(self, channel_id: str, *, hosted: bool) -> ParticipantIdentity:
         """Return the participant; a missing key is created. Raises `KeyFileError`."""
         from culm_connectors.edge.keyfile import load_or_make_key
-        from culm_infra.settings import DIRECTORIES
 
-        home = self.home or Path(DIRECTORIES.user_data_dir) / "sds"
+        home = make_data_folder("sds", self.home)
         key_pair = load_or_make_key(home)
         named = self.participant
         return ParticipantIdentity(
