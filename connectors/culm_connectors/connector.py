@@ -31,6 +31,7 @@ from culm_connectors.edge.protocol import (
     EdgeProtocol,
     log_progress,
 )
+from culm_connectors.edge.status import SOCKET_FILE, ConnectorStatus
 from culm_connectors.errors import ConnectorError, DirectoryInUse
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
 from culm_connectors.local_store.folder_lock import FolderLock
@@ -39,7 +40,9 @@ from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, lo
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import Address, Identity
 from culm_topics.kafka.clients import KafkaSettings, admin, producer
+from culm_topics.process_status import ProcessStatus
 from culm_topics.status_server import serve_status
+from culm_topics.status_socket import status_socket
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +80,15 @@ class Connector:
         self.health = Health(lambda: self._state, lambda: self._running)
         self.collector = ConnectorCollector(self.health, self.loop_watch, lambda: self._running)
         self.metrics_port: int | None = None
+        self.status = ConnectorStatus(
+            ProcessStatus("connector", kafka),
+            settings.directory,
+            self.key_pair.public_key,
+            self.health,
+            state=lambda: self._state,
+            running=lambda: self._running,
+            metrics_port=lambda: self.metrics_port,
+        )
         self._connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(CONNECTOR_ID_RANDOM)
         self._access = AccessWatch(
             settings.allow_list, [protocol.access_table for protocol in protocols], settings.reload_interval_s
@@ -118,6 +130,8 @@ class Connector:
         allow_open_files()
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._lock_directory().release)
+            stack.enter_context(self.status.process.collect_warnings())
+            stack.enter_context(status_socket(self.settings.directory / SOCKET_FILE, self.status.document))
             self._serve_status(stack)
             administration = admin(self.kafka)
             batches = await stack.enter_async_context(

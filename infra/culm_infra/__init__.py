@@ -9,6 +9,7 @@ Packages and modules:
 - ``settings``: one settings tree for every command (flag, then environment, then ``culm.toml``).
 - ``sections``: the branches that protocols and jobs add to that tree.
 - ``doctor``: checks of this machine, each with a remedy.
+- ``running``: the status sockets of jobs on this machine.
 - ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
 - ``columns``: tables of commands and reports.
 - ``errors``: the base of the errors of this package.

@@ -14,6 +14,7 @@
   `worker_path/`: the code that workers run first.
 - `kafka_io/`: Kafka as source and sink, and as watched service.
 - `progress`, `metrics`: the results of a micro-batch; data for Prometheus, probes and the log.
+- `status`: the document of the status socket.
 - `errors`: the errors of this package and their stable codes.
 
 In a job's package, `job` is the code that Spark runs; the other modules are its rules and its state, without

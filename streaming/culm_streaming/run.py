@@ -19,6 +19,7 @@ from culm_streaming.jobs import load_job, topics_of, topics_read
 from culm_streaming.kafka_io.watch import KafkaWatch
 from culm_streaming.metrics import PATIENCE_SECONDS, JobHealth, JobMetrics, WaitingWatch
 from culm_streaming.progress import BatchProgress
+from culm_streaming.status import JobStatus
 from culm_streaming.supervision.executors import ExecutorWatch
 from culm_streaming.supervision.queries import RunSettings, open_checkpoint, start_query
 from culm_streaming.supervision.restarts import SupervisedQuery
@@ -30,6 +31,7 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.job_positions import PositionsPublisher
 from culm_topics.kafka.origin import ask_origin
+from culm_topics.process_status import ProcessStatus
 
 __all__ = ["RunSettings", "run_jobs"]
 
@@ -46,6 +48,7 @@ def run_jobs(
     stop: Event,
     metrics: JobMetrics | None = None,
     health: JobHealth | None = None,
+    status: JobStatus | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> None:
     """Run the jobs until `stop` is set, or with `once` until everything is read.
@@ -55,7 +58,9 @@ def run_jobs(
     `CheckpointError`, `StateLayoutError`, `TopicMissing` and `KafkaFailure`. The other jobs are stopped then.
     """
     with spark_may_end(session, stop):
-        _run(session, settings, stop, metrics or JobMetrics(), health or JobHealth(), on_progress)
+        health = health or JobHealth()
+        status = status or JobStatus(ProcessStatus("job", settings.kafka), health, {})
+        _run(session, settings, stop, metrics or JobMetrics(), health, status, on_progress)
 
 
 def _run(
@@ -64,6 +69,7 @@ def _run(
     stop: Event,
     metrics: JobMetrics,
     health: JobHealth,
+    status: JobStatus,
     on_progress: Callable[[BatchProgress], None] | None,
 ) -> None:
     admin = kafka.admin(settings.kafka)
@@ -73,16 +79,19 @@ def _run(
     read = {name for job in settings.jobs for name in topics_read(job, settings.kafka)}
     publisher = PositionsPublisher(settings.kafka)
     watch = KafkaWatch(admin, origin, read, publisher.publish)
-    running = _Running(session, settings, watch, publisher, metrics, health, on_progress)
+    running = _Running(session, settings, watch, publisher, metrics, health, status, on_progress)
+    status.state = "starting the jobs"
     try:
         for job, checkpoint in checkpoints.items():
             planned = checkpoint.planned()
             if planned is None and load_job(job).restored is None:
                 watch.ask()
                 _report_expired(job, settings.kafka, watch, metrics)
+            status.add(job, checkpoint.folder)
             running.start(job, {} if planned is None else dict(planned.positions))
             _LOG.info("job started", extra={"job": job, "checkpoint": checkpoint.folder})
         watch.start()
+        status.state = "running"
         while running.jobs and not stop.wait(_POLL_SECONDS):
             running.poll()
     finally:
@@ -119,6 +128,7 @@ class _Running:
         publisher: PositionsPublisher,
         metrics: JobMetrics,
         health: JobHealth,
+        status: JobStatus,
         on_progress: Callable[[BatchProgress], None] | None,
     ) -> None:
         self.jobs: list[SupervisedQuery] = []
@@ -129,6 +139,7 @@ class _Running:
         self._executors = ExecutorWatch(session)
         self._metrics = metrics
         self._health = health
+        self._status = status
         self._on_progress = on_progress
         self._health_s = 0.0
         self._waiting = {
@@ -144,12 +155,12 @@ class _Running:
             partial(start_query, self._session, self._settings, job),
             once=self._settings.once,
             topics_changed=self._topics_changed,
-            on_failure=partial(self._metrics.add_failure, job),
+            on_failure=lambda _kind: self._count_failure(supervised),
         )
         supervised.positions = positions
         self.jobs.append(supervised)
         supervised.start()
-        self._metrics.set_up(job, is_up=supervised.query is not None)
+        self._set_up(supervised)
         self._metrics.set_progress(job)
 
     def poll(self) -> None:
@@ -160,9 +171,10 @@ class _Running:
             # First whether it runs, then its progress: the last micro-batch must not be missed.
             is_done = supervised.poll()
             self._report(supervised)
-            self._metrics.set_up(supervised.job, is_up=supervised.query is not None)
+            self._set_up(supervised)
             if is_done:
                 self.jobs.remove(supervised)
+                self._status.set_state(supervised.job, "done")
         if time.monotonic() - self._health_s >= _HEALTH_SECONDS:
             self._health_s = time.monotonic()
             self._look_at_health()
@@ -170,17 +182,29 @@ class _Running:
     def stop(self) -> None:
         """Stop each query right after its current micro-batch, and report the last ones."""
         self._health.set_reasons("stopping")
+        self._status.state = "stopping"
         _stop_all(
             [supervised.query for supervised in self.jobs if supervised.query is not None],
             self._settings.stop_timeout_seconds,
         )
         for supervised in self.jobs:
             self._report(supervised)
+            self._status.set_state(supervised.job, "stopped")
             _LOG.info("job stopped", extra={"job": supervised.job})
         for watch in self._waiting.values():
             watch.look(patience_s=0.0 if self._settings.once else PATIENCE_SECONDS)
         for job in self._settings.jobs:
             self._metrics.set_up(job, is_up=False)
+
+    def _set_up(self, supervised: SupervisedQuery) -> None:
+        is_up = supervised.query is not None
+        self._metrics.set_up(supervised.job, is_up=is_up)
+        self._status.set_state(supervised.job, "running" if is_up else "restarting")
+
+    def _count_failure(self, supervised: SupervisedQuery) -> None:
+        if supervised.failure is not None:
+            self._metrics.add_failure(supervised.job, supervised.failure.kind)
+            self._status.add_failure(supervised.job, supervised.failure)
 
     def _topics_changed(self) -> TopicsError | None:
         self._watch.ask()
@@ -198,10 +222,13 @@ class _Running:
             if not records and supervised.query is not None:
                 supervised.progressed_s = time.monotonic()
                 self._metrics.set_progress(supervised.job)
+            seconds = time.monotonic() - supervised.progressed_s
+            is_stalled = False
             if (waiting := supervised.waiting()) is not None:
                 reasons.append(waiting)
-            elif (seconds := time.monotonic() - supervised.progressed_s) > patience_s:
+            elif is_stalled := seconds > patience_s:
                 reasons.append(f"{supervised.job}: {records} records behind, no progress for {seconds:.0f} s")
+            self._status.set_lag(supervised.job, lag, is_stalled=is_stalled)
         for watch in self._waiting.values():
             watch.look()
         self._health.set_reasons(*reasons)
@@ -210,6 +237,7 @@ class _Running:
     def _report(self, supervised: SupervisedQuery) -> None:
         for progress in supervised.new_progress():
             self._metrics.record(progress)
+            self._status.record(progress)
             self._publisher.note(supervised.job, progress.positions)
             if supervised.job in self._waiting:
                 self._waiting[supervised.job].take(progress)

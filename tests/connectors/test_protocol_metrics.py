@@ -18,6 +18,7 @@ from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
 from culm_connectors.edge.opening.shared_services import SharedServices
 from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics, SessionMetrics, added, families
+from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 from culm_connectors.metric_families import LATENCY_BUCKETS_S
 from culm_connectors.protocols import PROTOCOLS
@@ -151,6 +152,9 @@ class Silent:
 
     def metrics(self) -> Iterator[Metric]:
         return iter(())
+
+    def status(self) -> ProtocolStatus:
+        return ProtocolStatus()
 
     def judge_again(self, former: AccessList) -> None: ...
 

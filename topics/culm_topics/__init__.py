@@ -10,6 +10,8 @@
 - `chotki/`: the topics of Chotki: packets, diffs, the merged state.
 - `dag/`: the topics of DAG replication: nodes, shards, publishes, orders.
 - `status_server`: the HTTP port of jobs and connectors: metrics, alive, ready.
+- `status_socket`: the private Unix socket of jobs and connectors: one JSON document about the process.
+- `process_status`: fields of that document that jobs and connectors share.
 - `closing`: the base class of objects that a `with` block closes.
 - `docs`: renders docs/topics.md from all of the above.
 - `errors`: the errors of this package and their stable codes.

@@ -20,6 +20,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ConnectedPeer, ProtocolStatus
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
@@ -134,6 +135,11 @@ class BambooProtocol:
     def metrics(self) -> Iterator[Metric]:
         """Yield the metrics of entries and payloads."""
         return families(self._measured())
+
+    def status(self) -> ProtocolStatus:
+        """Return the connected peers; from any thread."""
+        remotes = [remote for edge in self.flavours.values() for remote in tuple(edge.peer.remotes.values())]
+        return ProtocolStatus([ConnectedPeer(remote.principal, None) for remote in remotes])
 
     def judge_again(self, former: AccessList) -> None:
         """Close the connections of principals that the changed allow-list no longer admits."""

@@ -28,6 +28,7 @@ from culm_connectors.edge.doors import Door, Judge, QuicDoor, TcpDoor
 from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ConnectedPeer, ProtocolStatus
 from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.transport import Identity
@@ -249,6 +250,13 @@ class ChotkiProtocol:
             tail_bytes=self._tail.bytes,
             spool_bytes=self._spools.used_bytes,
             duplicates=self._unique.count,
+        )
+
+    def status(self) -> ProtocolStatus:
+        """Return the connected replicas; from any thread."""
+        channels = [connection.channel for connection in tuple(self.driver.connections.values())]
+        return ProtocolStatus(
+            [ConnectedPeer(channel.principal.name, channel.remote_address) for channel in channels]
         )
 
     def judge_again(self, former: AccessList) -> None:

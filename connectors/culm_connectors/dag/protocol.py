@@ -22,6 +22,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_topics.catalogue.topics import spec
 from culm_topics.dag.validation_rules import agree_on_rules
@@ -136,6 +137,11 @@ class DagProtocol:
     def metrics(self) -> Iterator[Metric]:
         """Return the metrics of nodes and shards."""
         return families(self._measured())
+
+    def status(self) -> ProtocolStatus:
+        """Return the peers connected over QUIC, and the URL of the HTTP door; from any thread."""
+        url = self.http_url
+        return ProtocolStatus(self._quic.peers(), {} if url is None else {"http": url})
 
     def judge_again(self, former: AccessList) -> None:
         """Close the connections of principals that are no longer allowed by the new rules."""

@@ -9,5 +9,5 @@ connection whose state machine consumes and produces bytes.
 - `feed`: follows topics into a protocol's store. `intake`: produces what peers sent, and keeps it in memory
 until then.
 - `metrics`, `health`: answers to Prometheus and probes. `protocol_metrics`: metrics that every protocol has,
-in shared families.
+in shared families. `status`: the document of the status socket.
 """

@@ -138,8 +138,7 @@ class Doors:
             case Libp2pDoor(identity=identity):
                 return str(Multiaddr(address, identity.peer_id))
             case _:
-                host, port = address
-                return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                return address_text(address)
 
     @property
     def refused(self) -> Counter[tuple[str, str]]:
@@ -269,6 +268,12 @@ class Doors:
         """Accept no further connections, and close all that are open."""
         self._refusal = Refusal(reason, CloseCode.SHUTTING_DOWN)
         self.judge_again()
+
+
+def address_text(address: Address) -> str:
+    """Return `HOST:PORT`, or `[IPV6]:PORT`."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _place(door: Door) -> tuple[str, Address]:

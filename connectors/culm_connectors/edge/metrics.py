@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 
 from prometheus_client import Histogram
@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from culm_connectors import metric_families
 from culm_connectors.edge.health import Health, Running
-from culm_connectors.edge.protocol_metrics import LABEL, NO_PROTOCOL, counter_by, families
+from culm_connectors.edge.protocol_metrics import LABEL, NO_PROTOCOL, ProtocolMetrics, counter_by, families
 from culm_connectors.metric_families import gauge
 
 _INTERVAL_S = 0.02
@@ -105,14 +105,9 @@ class ConnectorCollector(Collector):
 
 
 def _of_protocols(running: Running) -> Iterator[Metric]:
-    """Return the metrics that protocols share; both doors and protocols refuse and close connections."""
+    """Return the metrics that protocols share."""
     measured = {name: protocol.measured() for name, protocol in running.protocols.items()}
-    of_door = {door.name: name for name, protocol in running.protocols.items() for door in protocol.doors}
-    refused = {name: Counter(metrics.refused) for name, metrics in measured.items()}
-    closed = {name: Counter(metrics.closed) for name, metrics in measured.items()}
-    for counts, counted in ((refused, running.doors.refused), (closed, running.doors.closed)):
-        for (door, reason), count in counted.items():
-            counts.setdefault(of_door.get(door, NO_PROTOCOL), Counter())[reason] += count
+    refused, closed = connection_counts(running, measured)
     yield from families(measured)
     yield counter_by(
         "culm_connections_refused", "connections that were turned away, by reason", "reason", refused
@@ -120,6 +115,19 @@ def _of_protocols(running: Running) -> Iterator[Metric]:
     yield counter_by(
         "culm_connections_closed", "connections that this side ended later, by reason", "reason", closed
     )
+
+
+def connection_counts(
+    running: Running, measured: Mapping[str, ProtocolMetrics]
+) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
+    """Return refused and closed connections by protocol and reason: those of its doors and its own."""
+    of_door = {door.name: name for name, protocol in running.protocols.items() for door in protocol.doors}
+    refused = {name: Counter(metrics.refused) for name, metrics in measured.items()}
+    closed = {name: Counter(metrics.closed) for name, metrics in measured.items()}
+    for counts, counted in ((refused, running.doors.refused), (closed, running.doors.closed)):
+        for (door, reason), count in counted.items():
+            counts.setdefault(of_door.get(door, NO_PROTOCOL), Counter())[reason] += count
+    return refused, closed
 
 
 def _build_info() -> Metric:

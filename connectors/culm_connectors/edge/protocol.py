@@ -24,6 +24,7 @@ from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Door
 from culm_connectors.edge.opening.shared_services import Service, SharedServices, UsedService
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
 from culm_models.bamboo.checks import PayloadFacts
@@ -114,6 +115,10 @@ class EdgeProtocol(Protocol):
 
     def metrics(self) -> Iterator[Metric]:
         """Return its own metrics, in families named `culm_` and its name; called like `measured`."""
+        ...
+
+    def status(self) -> ProtocolStatus:
+        """Return who is connected now, for the status socket; from any thread."""
         ...
 
     def judge_again(self, former: AccessList) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
@@ -19,6 +20,23 @@ from culm_connectors.transport.interface import Connection
 
 logger = logging.getLogger(__name__)
 _limited = LimitedLog(logger)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedPeer:
+    """A peer that is connected now, by the name of its principal, and its address if that is known."""
+
+    name: str
+    address: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolStatus:
+    """Parts of a protocol's status that are neither metrics nor doors."""
+
+    peers: Sequence[ConnectedPeer] = ()
+    urls: Mapping[str, str] = field(default_factory=dict)
+    """URLs that are served besides the doors, by name."""
 
 
 class LinkEnded(Exception):
@@ -115,6 +133,13 @@ class ServedLinks(Generic[LinkT]):
                 self.end(link, CloseCode.SHUTTING_DOWN, reason)
             self._left.clear()
             await self._left.wait()
+
+    def peers(self) -> Sequence[ConnectedPeer]:
+        """Return the connected peers; from any thread."""
+        return [
+            ConnectedPeer(link.remote.hex(), link.connection.remote_address)
+            for link in tuple(self.open.values())
+        ]
 
     def _leave(self, link: LinkT) -> None:
         if link.is_current:

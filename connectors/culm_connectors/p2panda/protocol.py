@@ -14,6 +14,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import TopicReader, ask_origin, watch_origin
 from culm_connectors.logs.replicated_logs import INDEXED_TOPICS, ReplicatedLogs, open_logs
 from culm_connectors.p2panda.access import TABLE, SchemaAccess
@@ -108,6 +109,13 @@ class P2pandaProtocol:
     def metrics(self) -> Iterator[Metric]:
         """Yield p2panda's own metrics: of peers, of followers of replicated logs, and of links to nodes."""
         return families(self.parts)
+
+    def status(self) -> ProtocolStatus:
+        """Return the connected peers and nodes; from any thread."""
+        nodes = self.parts.nodes
+        return ProtocolStatus(
+            [*self.parts.driver.links.peers(), *(nodes.driver.links.peers() if nodes is not None else ())]
+        )
 
     def judge_again(self, former: AccessList) -> None:
         """Close the links of peers that may no longer connect, or whose schemas have changed."""

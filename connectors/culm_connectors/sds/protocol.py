@@ -12,6 +12,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import TopicReader
 from culm_connectors.sds.access import ChannelAccess
 from culm_connectors.sds.driver import SdsDriver
@@ -74,6 +75,10 @@ class SdsProtocol:
     def metrics(self) -> Iterator[Metric]:
         """Yield the metrics of channels and their participants."""
         return families(self.driver.metrics)
+
+    def status(self) -> ProtocolStatus:
+        """Return the connected participants; from any thread."""
+        return ProtocolStatus(self.driver.links.peers())
 
     def judge_again(self, former: AccessList) -> None:
         """Other rules are in force."""

@@ -211,4 +211,7 @@ def _text(where: Address | None) -> str | None:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-app = noun("A connector at a network edge: peers on one side, Kafka on the other.", {"run": run, "id": id})
+app = noun(
+    "A connector at a network edge: peers on one side, Kafka on the other.",
+    {"run": run, "id": id, "status": "status.connector:status"},
+)

@@ -1,4 +1,4 @@
-"""``culm job``: list and run the streaming jobs."""
+"""``culm job``: list and run the streaming jobs, and show those that run."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from culm_infra.settings import CulmSettings
+    from culm_streaming.metrics import JobHealth
+    from culm_streaming.status import JobStatus
     from culm_streaming.supervision.queries import RunSettings
     from culm_topics.kafka.clients import KafkaSettings
 
@@ -106,6 +108,7 @@ def run(
 
     Example: `culm job run --once`
     """
+    from culm_infra.running import deployment_name
     from culm_infra.settings import resolve_kafka, stack_directory
     from culm_streaming.errors import StreamingError
     from culm_topics.errors import TopicsError
@@ -145,10 +148,10 @@ def run(
     log_lines.set_up(settings.log_format)
     reached = resolve_kafka(settings)
     _check_topics(reached, jobs)
-    log_file = stack_directory(settings) / "logs" / f"spark-{_deployment(settings)}-{which}.log"
+    log_file = stack_directory(settings) / "logs" / f"spark-{deployment_name(settings)}-{which}.log"
     run_settings = _run_settings(settings, reached, jobs, once=once, interval_ms=interval_ms)
     try:
-        _run(settings, run_settings, spark_option, log_file, settings.job.metrics_port_of(which))
+        _run(settings, which, run_settings, spark_option, log_file)
     except (StreamingError, TopicsError) as error:
         print_error(error)
         say(f"Spark's log: {log_file}")
@@ -178,15 +181,42 @@ def _run_settings(
 
 def _run(
     settings: CulmSettings,
+    which: str,
     run_settings: RunSettings,
     spark_option: list[str] | None,
     log_file: Path,
-    metrics_port: int | None,
+) -> None:
+    from culm_infra.running import job_socket
+    from culm_streaming.metrics import JobHealth
+    from culm_streaming.status import JobStatus
+    from culm_topics.process_status import ProcessStatus
+
+    health = JobHealth()
+    fields = {
+        "which": which,
+        "jobs": list(run_settings.jobs),
+        "master": settings.job.master,
+        "checkpoints": run_settings.checkpoints,
+        "spark_log": str(log_file),
+    }
+    status = JobStatus(ProcessStatus("job", run_settings.kafka), health, fields)
+    with status.process.collect_warnings(), job_socket(settings, which, status.document):
+        _run_in_spark(settings, which, run_settings, spark_option, log_file, health, status)
+
+
+def _run_in_spark(
+    settings: CulmSettings,
+    which: str,
+    run_settings: RunSettings,
+    spark_option: list[str] | None,
+    log_file: Path,
+    health: JobHealth,
+    status: JobStatus,
 ) -> None:
     from culm_infra.settings import named_values
     from culm_infra.stack import find_java, jars
     from culm_streaming.errors import StreamingError
-    from culm_streaming.metrics import JobHealth, JobMetrics
+    from culm_streaming.metrics import JobMetrics
     from culm_streaming.run import run_jobs
     from culm_streaming.session import SparkSessionSettings, start_session
     from culm_topics.status_server import serve_status
@@ -204,7 +234,7 @@ def _run(
             options=named_values("--spark-option", spark_option or [], example="spark.ui.enabled=true"),
         )
     )
-    metrics, health = JobMetrics(), JobHealth()
+    metrics = JobMetrics()
     stop, received = Event(), []
 
     def on_signal(number: int, _frame: object) -> None:
@@ -219,7 +249,7 @@ def _run(
     say(f"jobs: {', '.join(run_settings.jobs)}; checkpoints: {run_settings.checkpoints}; Spark: {log_file}")
     with ExitStack() as stack:
         stack.callback(_stop_session, session)
-        if metrics_port is not None:
+        if (metrics_port := settings.job.metrics_port_of(which)) is not None:
             host = settings.job.metrics_host
             bound = stack.enter_context(
                 serve_status(
@@ -230,8 +260,9 @@ def _run(
                     port_error=StreamingError,
                 )
             )
+            status.metrics_address = f"{host}:{bound}"
             say(f"metrics on http://{host}:{bound}/metrics, health on /livez and /readyz")
-        run_jobs(session, run_settings, stop=stop, metrics=metrics, health=health)
+        run_jobs(session, run_settings, stop=stop, metrics=metrics, health=health, status=status)
     if signal.SIGINT in received:
         raise typer.Exit(_EXIT_INTERRUPTED)
 
@@ -273,14 +304,10 @@ def _check_topics(kafka: KafkaSettings, jobs: tuple[str, ...]) -> None:
 
 def _default_checkpoints(settings: CulmSettings) -> Path:
     """Return the folder of this prefix: offsets of one deployment's topics mean nothing in another's."""
+    from culm_infra.running import deployment_name
     from culm_infra.settings import stack_directory
 
-    return stack_directory(settings) / "checkpoints" / _deployment(settings)
+    return stack_directory(settings) / "checkpoints" / deployment_name(settings)
 
 
-def _deployment(settings: CulmSettings) -> str:
-    """Return the prefix as a file name."""
-    return settings.prefix.strip(".") or "no-prefix"
-
-
-app = noun("List and run the streaming jobs.", {"list": list_, "run": run})
+app = noun("List and run the streaming jobs.", {"list": list_, "run": run, "status": "status.job:status"})

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors import connector as connector_module
+from culm_connectors.edge.status import SOCKET_FILE
 from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
@@ -16,6 +17,7 @@ from culm_connectors.transport import CloseCode, ConnectError, connect
 from culm_models.bamboo.checks import SoundEntry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import read_to_end
+from culm_topics.status_socket import read_status
 from tests.support.connectors.edge import Edge, connector, hold_catching_up, reference_peer, write_document
 from tests.support.connectors.quic import identity, quick_settings
 from tests.support.p2panda.logs import SCHEMA
@@ -39,6 +41,12 @@ async def test_participants_are_served_while_the_logs_are_still_read(
         async with remote(address, 1) as ann:
             await ann.joins("room", "ann")
             assert edge.health.why_not_ready() != ()
+            status = await asyncio.to_thread(read_status, tmp_path / "edge" / SOCKET_FILE)
+            assert (status["ready"], status["peer_id"]) == (False, edge.key_pair.public_key.hex())
+            participants, peers = status["protocols"]["sds"], status["protocols"]["p2panda"]
+            assert (participants["ready"], participants["doors"]) == (True, edge.doors.where())
+            assert [peer["peer"] for peer in participants["peers"]] == [identity(1).peer_id.hex()]
+            assert (peers["doors"], peers["connections"], peers["ready"]) == ({}, 0, False)
             assert edge.address is None and edge.doors.address(P2PANDA) is None
             with pytest.raises(ConnectError) as refused:
                 await connect(address, identity(2), None, quick_settings(), alpn=P2PANDA)
@@ -55,6 +63,7 @@ async def test_participants_are_served_while_the_logs_are_still_read(
     finally:
         edge.stop()
         await task
+    assert not (tmp_path / "edge" / SOCKET_FILE).exists()
 
 
 async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: asyncio.Event) -> Edge:

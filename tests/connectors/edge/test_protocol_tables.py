@@ -16,6 +16,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Judge, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import TopicReader
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_connectors.metric_families import gauge
@@ -75,6 +76,9 @@ class Noop:
 
     def metrics(self) -> Iterator[Metric]:
         yield gauge(f"culm_{self._name}_ready", "1 once it is served", float(self._is_ready))
+
+    def status(self) -> ProtocolStatus:
+        return ProtocolStatus()
 
     def judge_again(self, former: AccessList) -> None:
         pass

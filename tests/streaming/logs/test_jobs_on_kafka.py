@@ -15,15 +15,17 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_streaming.errors import JobError
 from culm_streaming.logs.job import LogsSettings
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.metrics import JobMetrics
+from culm_streaming.metrics import JobHealth, JobMetrics
 from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.status import JobStatus
 from culm_topics.catalogue.jobs import jobs_of
 from culm_topics.errors import TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import BlockKind, ReceiptRecord
 from culm_topics.logs.records import VersionVectorRecord as Vector
+from culm_topics.process_status import ProcessStatus
 from culm_topics.records import HEIGHTS_PEER_ID, log_key, version_vector_key
 from tests.support.bamboo.bare_logs import make_bare_log, texts
 from tests.support.kafka.topic_io import produce, produce_entries, read_all, read_logs, read_rejected
@@ -180,6 +182,7 @@ def test_jobs_run_until_told_to_stop_and_tell_their_metrics(
     log = make_log(ALICE, 0, 5)
     produce_entries(kafka, log)
     stop, metrics, seen = Event(), JobMetrics(), []
+    status = JobStatus(ProcessStatus("job", kafka), JobHealth(), {"which": "all"})
 
     def on_progress(progress: BatchProgress) -> None:
         seen.append(progress)
@@ -187,7 +190,12 @@ def test_jobs_run_until_told_to_stop_and_tell_their_metrics(
             stop.set()
 
     settings = RunSettings(kafka=kafka, checkpoints=str(tmp_path))
-    run_jobs(spark, settings, stop=stop, metrics=metrics, on_progress=on_progress)
+    run_jobs(spark, settings, stop=stop, metrics=metrics, status=status, on_progress=on_progress)
+    queries = {query["job"]: query for query in status.document()["queries"]}
+    assert {job: query["state"] for job, query in queries.items()} == dict.fromkeys(jobs_of("all"), "stopped")
+    assert (queries["logs"]["rows_in"], queries["logs"]["rejected"]) == (5, 0)
+    assert queries["logs"]["checkpoint"] == str(tmp_path / "logs")
+    assert queries["logs"]["rows_per_second"] > 0
     assert sum(progress.rows_in for progress in seen if progress.job == "logs") == 5
     assert 'culm_job_rows_in_total{query="logs"} 5.0' in generate_latest(metrics.registry).decode()
     assert not spark.streams.active

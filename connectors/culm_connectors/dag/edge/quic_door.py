@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from culm_connectors.dag.connections import DagConnections
 from culm_connectors.dag.edge.access import EdgeAccess
@@ -11,7 +12,7 @@ from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.tokens import ShownTokens
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
-from culm_connectors.edge.serving import LinkEnded, ServedLink, ServedLinks
+from culm_connectors.edge.serving import ConnectedPeer, LinkEnded, ServedLink, ServedLinks
 from culm_connectors.transport import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.dag.errors import DagError
@@ -68,6 +69,10 @@ class DagQuicDoor:
         for link in tuple(self._links.open.values()):
             if not self._access.may_stay(link.remote.hex()):
                 self._links.end(link, CloseCode.REVOKED, "no longer allowed")
+
+    def peers(self) -> Sequence[ConnectedPeer]:
+        """Return the connected peers; from any thread."""
+        return self._links.peers()
 
     async def finish(self, reason: str) -> None:
         """Close every connection."""

@@ -26,6 +26,7 @@ from culm_connectors.edge.doors import Door, Doors
 from culm_connectors.edge.opening.shared_services import UsedService
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import TopicReader
 from culm_connectors.local_store.errors import LocalStoreError, StoreDamaged, StoreFull, StoreUnusable
 from culm_connectors.local_store.store_guard import has_space, store_failure
@@ -62,6 +63,10 @@ class ClosedProtocol:
     def metrics(self) -> Iterator[Metric]:
         """Return no metrics."""
         return iter(())
+
+    def status(self) -> ProtocolStatus:
+        """Return that nobody is connected."""
+        return ProtocolStatus()
 
     def judge_again(self, former: AccessList) -> None:
         """Do nothing: there are no connections."""

@@ -1,0 +1,90 @@
+"""``culm connector status``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from culm_infra.cli.kit import options
+from culm_infra.cli.kit.options import StackFlags
+from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
+from culm_infra.cli.status.text import (
+    Document,
+    lag_text,
+    line,
+    process_lines,
+    state_of,
+    warning_lines,
+)
+from culm_infra.cli.status.watch import Watch, watched
+
+
+def status(
+    *,
+    directory: options.ConnectorDirectory = None,
+    watch: Watch = None,
+    stack: StackFlags,
+    results: Results,
+) -> None:
+    """Show the connector that runs in a directory: doors, peers, lag, latest progress and warnings.
+
+    Exit status 3: none runs there, or it is not ready.
+
+    Example: `culm connector status --watch 2`
+    """
+    from culm_connectors.edge.status import SOCKET_FILE
+    from culm_infra.cli.connector import home
+    from culm_topics.status_socket import NothingRuns, read_status
+
+    folder = home(stack.load(connector={"directory": directory}))
+
+    def show() -> bool:
+        try:
+            document = read_status(folder / SOCKET_FILE)
+        except NothingRuns:
+            say(
+                f"no connector runs in {safe(folder)}: `culm connector run` starts one, "
+                "and --dir names another directory"
+            )
+            return False
+        if results.json:
+            emit_json(document)
+        else:
+            for text in connector_lines(document):
+                out.print(text)
+        return bool(document["ready"])
+
+    watched(show, watch, json=results.json)
+
+
+def connector_lines(document: Document) -> Iterator[str]:
+    """Yield the text about a connector."""
+    yield f"connector {safe(document['peer_id'])} is {state_of(document)}"
+    yield line("directory", safe(document["directory"]))
+    yield from process_lines(document)
+    if document["metrics_port"] is not None:
+        yield line("metrics", f"port {document['metrics_port']}")
+    if document["in_flight_records"]:
+        yield line("in flight", f"{document['in_flight_records']} records that Kafka has not acknowledged")
+    for name, protocol in document["protocols"].items():
+        yield from _protocol_lines(name, protocol)
+    yield from warning_lines(document["warnings"])
+
+
+def _protocol_lines(name: str, protocol: dict[str, Any]) -> Iterator[str]:
+    facts = [
+        "ready" if protocol["ready"] else safe("; ".join(protocol["reasons"])),
+        f"{protocol['connections']} connected, {protocol['connections_total']} since the start",
+        lag_text(protocol["lag"]),
+    ]
+    if protocol["staged_records"]:
+        facts.append(f"{protocol['staged_records']} records wait for Kafka")
+    if rejected := sum(protocol["rejected"].values()):
+        facts.append(f"{rejected} rejected")
+    yield line(safe(name), " · ".join(facts))
+    for door, address in protocol["doors"].items():
+        yield f"    door {safe(address)} ({safe(door)})"
+    for peer in protocol["peers"]:
+        yield f"    peer {safe(peer['peer'])}" + (f" {safe(peer['address'])}" if peer["address"] else "")
+    if (further := protocol["connections"] - len(protocol["peers"])) > 0 and protocol["peers"]:
+        yield f"    and {further} more"
