@@ -54,17 +54,17 @@ class ProtocolSettings(BaseModel):
     """A section for each protocol; subclasses add the other settings."""
 
     p2panda: P2pandaSettings = Field(
-        P2pandaSettings(), description="replicated logs: what is served, and what one peer may do"
+        P2pandaSettings(), description="Replicated logs of p2panda: what is served, and limits of one peer."
     )
     sds: SdsEdgeSettings = Field(
-        SdsEdgeSettings(), description="channels of SDS: whether, and what one peer may do"
+        SdsEdgeSettings(), description="Channels of SDS: whether they are served, and limits of one peer."
     )
     chotki: ChotkiEdgeSettings = Field(
-        ChotkiEdgeSettings(), description="replicas of Chotki: addresses and limits"
+        ChotkiEdgeSettings(), description="Chotki: addresses, source and limits."
     )
     bamboo: BambooEdgeSettings = Field(
-        BambooEdgeSettings(), description="bare logs of Bamboo: addresses and limits"
+        BambooEdgeSettings(), description="Bamboo Point-2-Point: addresses, flavours and limits."
     )
     dag: DagEdgeSettings = Field(
-        DagEdgeSettings(), description="DAGs: addresses, validation rules of the deployment, and quotas"
+        DagEdgeSettings(), description="DAG replication: addresses, rules and limits."
     )

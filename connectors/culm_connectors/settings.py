@@ -22,49 +22,67 @@ class ConnectorLimits(ProtocolSettings):
 
     allow_list: Path | None = Field(
         None,
-        description="a TOML or JSON file of peers and their schemas; without it every proven key comes in",
+        description="TOML or JSON file of the peers that are served and what each may read and "
+        "write. Without it every peer with a proven key is served.",
+        examples=["/etc/culm/peers.toml"],
     )
     reload_interval_s: float = Field(
-        1.0, gt=0, description="how often it is checked whether the allow-list's file has changed, in s"
+        1.0, gt=0, description="Time between two checks of whether the file of the allow-list has changed."
     )
     transport: TransportSettings = Field(
-        TransportSettings(datagram_bytes="auto"), description="datagrams, timeouts, limits on connections"
+        TransportSettings(datagram_bytes="auto"),
+        description="QUIC: datagrams, timeouts, limits on connections.",
     )
-    tcp: TcpSettings = Field(DEFAULT_TCP, description="buffers, timeouts, limits on connections over TCP")
+    tcp: TcpSettings = Field(DEFAULT_TCP, description="TCP: buffers, timeouts, limits on connections.")
     check_threads: int | None = Field(
         None,
         ge=1,
-        description="threads that check entries; by default one less than there are cores",
+        description="Number of threads that check entries. By default it is one less than the "
+        "number of cores.",
+        examples=[3],
     )
     verify_entries_topic: bool = Field(
         True,
-        description="check signatures of what other connectors produced; "
-        "false trusts everybody who may write to `entries`",
+        description="Checks signatures of entries that other connectors produced. If it is off, "
+        "everybody who may write to the topic `entries` is trusted.",
     )
-    serve_before_caught_up: bool = Field(False, description="serve peers while `logs` is still being read")
+    serve_before_caught_up: bool = Field(
+        False, description="Serves peers while the topic `logs` is still being read."
+    )
     map_size_bytes: int = Field(
         DEFAULT_MAP_SIZE_BYTES,
         ge=1 << 20,
-        description="the address space that the index begins with; it grows as the index does",
+        description="Address space of the index at its creation; it grows with the index.",
     )
     max_index_bytes: int = Field(
         MAX_SIZE_BYTES,
         ge=1 << 20,
-        description="the largest size of the index: at it, and on a full disk, nothing more is taken",
+        description="Largest size of the index. At this size, and on a full disk, no more entries "
+        "are accepted.",
     )
     max_bytes_per_author: int = Field(
         0,
         ge=0,
-        description="size of the logs of one author; further entries from peers are refused; 0: unlimited",
+        description="Largest size of the logs of one author; further entries from peers are "
+        "refused. 0 means unlimited.",
     )
     max_bytes_per_peer: int = Field(
-        0, ge=0, description="entries received from one peer that are still stored; 0: unlimited"
+        0,
+        ge=0,
+        description="Largest size of the stored entries that were received from one peer. 0 means unlimited.",
     )
     repair: RepairSettings = Field(
-        RepairSettings(), description="entries that expired before they got to `logs`: produced again"
+        RepairSettings(),
+        description="Entries that expired before they reached the topic `logs` are produced again.",
     )
-    metrics_host: str = Field("127.0.0.1", description="where metrics and health are served")
-    metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")
+    metrics_host: str = Field("127.0.0.1", description="Host on which metrics and health are served.")
+    metrics_port: int | None = Field(
+        None,
+        ge=0,
+        le=65_535,
+        description="Port of the Prometheus metrics; 0 takes a free one. By default no metrics are served.",
+        examples=[9100],
+    )
 
 
 class ConnectorSettings(ConnectorLimits):

@@ -16,16 +16,36 @@ class TlsFiles(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    certificate: Path | None = Field(None, description="the own certificate, followed by its chain")
-    private_key: Path | None = None
-    ca: Path | None = Field(None, description="the authority of the other side; by default the system's")
+    certificate: Path | None = Field(
+        None,
+        description="PEM file of the own certificate, followed by its chain.",
+        examples=["/etc/culm/tls.pem"],
+    )
+    private_key: Path | None = Field(
+        None,
+        description="PEM file of the private key of the own certificate.",
+        examples=["/etc/culm/tls.key"],
+    )
+    ca: Path | None = Field(
+        None,
+        description="PEM file of the authority that the other side's certificates must be from. By "
+        "default it is the system's.",
+        examples=["/etc/culm/ca.pem"],
+    )
     server_name: str | None = Field(
-        None, description="what a server's certificate must be for; by default the host that is called"
+        None,
+        description="Name that a server's certificate must have. By default it is the host that is dialled.",
+        examples=["culm.example.org"],
     )
     require_client_certificate: bool | None = Field(
-        None, description="who calls must show one of `ca`; by default where `ca` is set"
+        None,
+        description="Requires a certificate of `ca` from every client. By default it is required if "
+        "`ca` is set.",
+        examples=[True],
     )
-    minimum_version: Literal["1.2", "1.3"] = Field("1.3", description="of TLS; QUIC has 1.3 in any case")
+    minimum_version: Literal["1.2", "1.3"] = Field(
+        "1.3", description="Lowest accepted version of TLS. QUIC always has 1.3."
+    )
 
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:

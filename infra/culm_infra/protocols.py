@@ -64,21 +64,29 @@ class PeerSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     directory: Path | None = Field(
-        None, description="its key and its store; by default the user's data directory"
+        None,
+        description="Folder of the peer's key and store. By default it is in the user's data directory.",
+        examples=["/srv/culm/peer"],
     )
-    datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
-    sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
-    driver: DriverSettings = Field(DriverSettings(), description="limits on what one remote may send")
+    datagram_size: int | Literal["auto"] = Field(
+        "auto",
+        description="Largest datagram that is sent: 1200, 1452 or 8900 bytes; `auto` takes 8900 "
+        "towards loopback addresses and 1452 elsewhere.",
+    )
+    sessions: SessionSettings = Field(
+        SessionSettings(), description="How sessions find out what the other side is missing."
+    )
+    driver: DriverSettings = Field(DriverSettings(), description="Limits on what one remote may send.")
 
 
 class ProtocolSections(BaseModel):
     """Sections of separate programs."""
 
-    peer: PeerSection = Field(PeerSection(), description="the reference peer of p2panda")
+    peer: PeerSection = Field(PeerSection(), description="The reference peer of p2panda.")
 
 
 class ProtocolJobs(BaseModel):
     """Settings of those jobs that have their own."""
 
-    sds: SdsJobSection = Field(SdsJobSection(), description="the job sds")
-    dag: DagJobSection = Field(DagJobSection(), description="the job dag")
+    sds: SdsJobSection = Field(SdsJobSection(), description="The job `sds`.")
+    dag: DagJobSection = Field(DagJobSection(), description="The job `dag`.")

@@ -15,9 +15,9 @@ CALLED_BY_A_LIBRARY = frozenset(
     {
         # Spark's StatefulProcessor.
         *("handleInputRows", "handleExpiredTimer", "handleInitialState"),
-        # asyncio, aioquic, uvicorn, pydantic-settings.
+        # asyncio, aioquic, uvicorn.
         *("eof_received", "_write_stream_limits", "_write_connection_limits", "_handle_padding_frame"),
-        *("capture_signals", "settings_customise_sources"),
+        *("capture_signals"),
     }
 )
 

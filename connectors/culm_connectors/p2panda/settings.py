@@ -35,17 +35,22 @@ class SessionSettings(BaseModel):
 
     mode: Mode = Field(
         default="auto",
-        description="ranges: set reconciliation; heights: all log heights; auto: ranges if the remote can",
+        description="Way in which sessions find out what is missing: `ranges` is set "
+        "reconciliation, `heights` sends all log heights, `auto` takes ranges if the "
+        "remote supports them.",
     )
-    latency: bool = Field(default=False, description="set reconciliation in fewer rounds, for more bytes")
-    rule: Literal["even", "upstream"] = Field(default="even", description="how ranges that differ are split")
-    lift: LiftName = Field(default="add128", description="fingerprints in sessions that this side begins")
+    latency: bool = Field(default=False, description="Set reconciliation in fewer rounds, for more bytes.")
+    rule: Literal["even", "upstream"] = Field(
+        default="even", description="Rule by which ranges that differ are split."
+    )
+    lift: LiftName = Field(default="add128", description="Fingerprint in sessions that this side begins.")
     accepted_lifts: tuple[LiftName, ...] = Field(
         default=("add128", "siphash128"),
         min_length=1,
-        description="fingerprints that remotes may choose; add64 and xor64 cost a second at a million logs",
+        description="Fingerprints that remotes may choose; `add64` and `xor64` cost a second at a "
+        "million logs.",
     )
-    compact_form: bool = Field(default=True, description="binary keys towards remotes that read them")
+    compact_form: bool = Field(default=True, description="Sends binary keys to remotes that read them.")
 
 
 class DriverSettings(BaseModel):
@@ -61,76 +66,156 @@ class DriverSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     read_bytes: int = Field(
-        default=64 * 1024, ge=1024, description="taken from a stream and decoded before others have a turn"
+        default=64 * 1024,
+        ge=1024,
+        description="Number of bytes that are taken from a stream and decoded before other streams "
+        "have a turn.",
     )
-    check_chunk: int = Field(default=128, ge=1, le=4096, description="entries a thread checks at once")
-    check_chunks_ahead: int = Field(default=4, ge=1, le=64, description="chunks of a remote under way")
+    check_chunk: int = Field(
+        default=128, ge=1, le=4096, description="Number of entries that a thread checks at once."
+    )
+    check_chunks_ahead: int = Field(
+        default=4, ge=1, le=64, description="Number of chunks of one remote that are checked concurrently."
+    )
     reconciliation_chunk: int = Field(
-        default=4_096, ge=1, description="messages of set reconciliation applied at once"
+        default=4_096, ge=1, description="Number of messages of set reconciliation that are applied at once."
     )
-    write_bytes: int = Field(default=64 * 1024, ge=1024, description="entries read and written at once")
+    write_bytes: int = Field(
+        default=64 * 1024, ge=1024, description="Size of the entries that are read and written at once."
+    )
 
     max_staged_items: int = Field(
-        default=8_192, ge=1, description="entries of all remotes that wait to be stored"
+        default=8_192, ge=1, description="Number of entries of all remotes that may wait to be stored."
     )
-    max_staged_bytes: int = Field(default=32 * 1024**2, ge=1, description="their size; one may go beyond it")
-    store_batch: int = Field(default=2_048, ge=1, description="entries stored at once")
+    max_staged_bytes: int = Field(
+        default=32 * 1024**2,
+        ge=1,
+        description="Size of the entries of all remotes that may wait to be stored; one entry may exceed it.",
+    )
+    store_batch: int = Field(
+        default=2_048, ge=1, description="Largest number of entries that are stored at once."
+    )
     store_batch_bytes: int = Field(
-        default=8 * 1024**2, ge=1, description="their size; at least one is stored"
+        default=8 * 1024**2,
+        ge=1,
+        description="Largest size of the entries that are stored at once; at least one is stored.",
     )
     max_message_bytes: int = Field(
         default=MAX_MESSAGE_BYTES,
         ge=MAX_MESSAGE_BYTES,
         le=LARGEST_READ_BYTES,
-        description="the largest message that is read; a larger one ends the connection. It does not change "
-        "how large an operation may be",
+        description="Largest message that is read; a larger one ends the connection. It does not "
+        "change how large an operation may be.",
     )
     # Interests grow one by one while peers are connected, and each growth is a session that stays live.
-    max_sessions_per_peer: int = Field(default=64, ge=1, le=4_096, description="sessions with one remote")
+    max_sessions_per_peer: int = Field(
+        default=64, ge=1, le=4_096, description="Largest number of sessions with one remote."
+    )
     max_catching_up: int = Field(
-        default=64, ge=1, description="remotes that catch up concurrently; others wait in order"
+        default=64, ge=1, description="Number of remotes that catch up concurrently; others wait in order."
     )
     catch_up_turn_s: float = Field(
-        default=30.0, gt=0, description="after this time a remote that catches up lets another one go first"
+        default=30.0, gt=0, description="Time after which a remote that catches up lets another one go first."
     )
     requests_per_minute: float = Field(
-        default=120.0, ge=0, description="session requests of one remote; more are read later"
+        default=120.0,
+        ge=0,
+        description="Rate of session requests of one remote; further requests are read later. 0 "
+        "means unlimited.",
     )
-    burst_requests: float = Field(default=128, gt=0)
+    burst_requests: float = Field(
+        default=128,
+        gt=0,
+        description="Number of session requests that one remote may send at once beyond its rate.",
+    )
     session_timeout_s: float = Field(
-        default=60.0, gt=0, description="a session that is not live and in which nothing happens has failed"
+        default=60.0,
+        gt=0,
+        description="A session that is not live fails when nothing happens in it for this long.",
     )
     request_wait_s: float = Field(
-        default=30.0, ge=0, description="a request for what is not announced yet waits so long for that"
+        default=30.0, ge=0, description="Time that a request waits for the announcement of what it asks for."
     )
-    messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
-    burst_messages: float = Field(default=100_000, gt=0)
+    messages_per_second: float = Field(
+        default=50_000,
+        ge=0,
+        description="Rate of messages of one remote; further messages are read later. 0 means unlimited.",
+    )
+    burst_messages: float = Field(
+        default=100_000,
+        gt=0,
+        description="Number of messages that one remote may send at once beyond its rate.",
+    )
     control_messages_per_second: float = Field(
-        default=100, ge=0, description="messages of one remote that are no entry and no range"
+        default=100,
+        ge=0,
+        description="Rate of messages of one remote that are neither entries nor ranges. 0 means unlimited.",
     )
-    burst_control_messages: float = Field(default=1_000, gt=0)
+    burst_control_messages: float = Field(
+        default=1_000,
+        gt=0,
+        description="Number of such messages that one remote may send at once beyond its rate.",
+    )
     announcements_per_minute: float = Field(
-        default=60.0, ge=0, description="announcements of one remote; more are read later"
+        default=60.0,
+        ge=0,
+        description="Rate of announcements of one remote; further announcements are read later. 0 "
+        "means unlimited.",
     )
-    burst_announcements: float = Field(default=10, gt=0)
+    burst_announcements: float = Field(
+        default=10,
+        gt=0,
+        description="Number of announcements that one remote may send at once beyond its rate.",
+    )
     items_per_second: float = Field(
-        default=50_000, ge=0, description="CBOR items of one remote's messages that are no entry and no range"
+        default=50_000,
+        ge=0,
+        description="Rate of CBOR items in messages of one remote that are neither entries nor "
+        "ranges. 0 means unlimited.",
     )
-    burst_items: float = Field(default=500_000, gt=0)
+    burst_items: float = Field(
+        default=500_000,
+        gt=0,
+        description="Number of such CBOR items that one remote may send at once beyond its rate.",
+    )
     ranges_per_second: float = Field(
-        default=100_000, ge=0, description="messages of set reconciliation of one remote; more are read later"
+        default=100_000,
+        ge=0,
+        description="Rate of messages of set reconciliation of one remote; further messages are "
+        "read later. 0 means unlimited.",
     )
-    burst_ranges: float = Field(default=500_000, gt=0)
-    verifications_per_second: float = Field(default=50_000, ge=0, description="of one remote; more wait")
-    burst_verifications: float = Field(default=100_000, gt=0)
+    burst_ranges: float = Field(
+        default=500_000,
+        gt=0,
+        description="Number of messages of set reconciliation that one remote may send at once "
+        "beyond its rate.",
+    )
+    verifications_per_second: float = Field(
+        default=50_000,
+        ge=0,
+        description="Rate at which entries of one remote are verified; further entries wait. 0 "
+        "means unlimited.",
+    )
+    burst_verifications: float = Field(
+        default=100_000,
+        gt=0,
+        description="Number of entries of one remote that are verified at once beyond its rate.",
+    )
     rejects_per_minute: float = Field(
-        default=60.0, ge=0, description="above it the remote is disconnected, and not served for a while"
+        default=60.0,
+        ge=0,
+        description="Rate of rejected entries above which a remote is disconnected and not served "
+        "for a while. 0 means unlimited.",
     )
-    rejects_pause_s: float = Field(default=30.0, ge=0, description="how long it is not served then")
+    rejects_pause_s: float = Field(
+        default=30.0, ge=0, description="Time for which such a remote is not served."
+    )
     max_keys_per_address: int = Field(
-        default=10, ge=1, description="the rejects of how many keys are borne of one address"
+        default=10,
+        ge=1,
+        description="Limit of the rejected entries of one address, as a multiple of `rejects_per_minute`.",
     )
-    tick_interval_s: float = Field(default=1.0, gt=0)
+    tick_interval_s: float = Field(default=1.0, gt=0, description="Time between two checks of timeouts.")
 
 
 class P2pandaSettings(BaseModel):
@@ -140,17 +225,20 @@ class P2pandaSettings(BaseModel):
 
     schemas: tuple[str, ...] = Field(
         default=("*",),
-        description="schema ids to serve; `*` adds what its own peers announce and what the index holds",
+        description="Schema ids to serve; `*` adds those that peers of the connector announce and "
+        "those that the index holds.",
     )
     compat: Literal["spec", "aquadoggo"] = Field(
-        default="spec", description="aquadoggo: heights only, as its nodes expect them"
+        default="spec",
+        description="Form of the protocol: `spec`, or `aquadoggo` for heights only, as its nodes "
+        "expect them.",
     )
-    live_mode: bool = Field(default=True, description="sessions stay open for new entries")
+    live_mode: bool = Field(default=True, description="Keeps sessions open for new entries.")
     driver: DriverSettings = Field(
-        default=DriverSettings(), description="limits on what one peer may send and keep"
+        default=DriverSettings(), description="Limits on what one peer may send and keep."
     )
     sessions: SessionSettings = Field(
-        default=SessionSettings(), description="how sessions find out what differs"
+        default=SessionSettings(), description="How sessions find out what the other side is missing."
     )
 
 

@@ -23,61 +23,133 @@ class TransportSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datagram_bytes: Annotated[int, Field(ge=MIN_DATAGRAM_BYTES, le=65_000)] | Literal["auto"] = "auto"
-    """The largest datagram sent; "auto" takes 8900 towards loopback addresses and 1452 elsewhere. Cost is per
-    datagram, so this setting determines throughput: 8900 suits jumbo networks, too. The remote's own limit
-    applies as well; a connection begins with 1200 and finds the path's limit by probes (RFC 8899)."""
+    datagram_bytes: Annotated[int, Field(ge=MIN_DATAGRAM_BYTES, le=65_000)] | Literal["auto"] = Field(
+        "auto",
+        description="Largest datagram that is sent; `auto` takes 8900 bytes towards loopback "
+        "addresses and 1452 elsewhere. The cost is per datagram, so this setting "
+        "determines throughput: 8900 suits jumbo networks, too. The remote's own limit "
+        "applies as well. A connection begins with 1200 bytes and finds the path's "
+        "limit by probes (RFC 8899).",
+    )
 
-    idle_timeout_s: float = Field(default=30.0, gt=0)
-    ping_interval_s: float = Field(default=5.0, gt=0)
-    """A remote that was silent for this long gets a PING."""
-    silence_timeout_s: float = Field(default=10.0, gt=0)
-    """The connection ends when nothing was received for this long while an answer was due: to a PING, or to
-    bytes that were written. A vanished remote is detected within this time plus `ping_interval_s`."""
-    probe_timeout_s: float = Field(default=2.0, gt=0)
-    """The same, once the network has reported that nothing listens at the remote's address; and the last
-    part of `silence_timeout_s`, in which the remote is probed repeatedly. It is at least four round trips."""
-    handshake_timeout_s: float = Field(default=5.0, gt=0)
-    """From the first datagram to the proven peer; for a client, to the server's first stream bytes."""
-    close_timeout_s: float = Field(default=5.0, gt=0)
-    """An orderly close gives up when the remote acknowledges nothing of what was written for this long, and
-    after four times this long in any case."""
+    idle_timeout_s: float = Field(
+        default=30.0, gt=0, description="A connection on which nothing was received for this long ends."
+    )
+    ping_interval_s: float = Field(
+        default=5.0, gt=0, description="A remote that was silent for this long gets a PING."
+    )
+    silence_timeout_s: float = Field(
+        default=10.0,
+        gt=0,
+        description="The connection ends when nothing was received for this long while an answer "
+        "was due: to a PING, or to bytes that were written. A vanished remote is "
+        "detected within this time plus `ping_interval_s`.",
+    )
+    probe_timeout_s: float = Field(
+        default=2.0,
+        gt=0,
+        description="Silence timeout once the network has reported that nothing listens at the "
+        "remote's address. It is also the last part of `silence_timeout_s`, in which "
+        "the remote is probed repeatedly. It must be below `silence_timeout_s` and at "
+        "least four round trips.",
+    )
+    handshake_timeout_s: float = Field(
+        default=5.0,
+        gt=0,
+        description="Time from the first datagram to the proven peer; for a client, to the first "
+        "stream bytes of the server.",
+    )
+    close_timeout_s: float = Field(
+        default=5.0,
+        gt=0,
+        description="An orderly close gives up when the remote acknowledges no written byte for "
+        "this long, and after four times this long in any case.",
+    )
 
-    receive_window_bytes: int = Field(default=1 * _MIB, ge=64 * _KIB, le=256 * _MIB)
-    """Bytes of all streams of a connection that may wait unread."""
-    stream_receive_window_bytes: int = Field(default=256 * _KIB, ge=16 * _KIB, le=256 * _MIB)
-    """Bytes of one stream that may wait unread."""
-    send_bound_bytes: int = Field(default=1 * _MIB, ge=64 * _KIB, le=256 * _MIB)
-    """A stream's writer waits above this many unacknowledged bytes..."""
-    send_resume_bytes: int = Field(default=256 * _KIB, ge=0)
-    """...and goes on below this many."""
-    max_streams: int = Field(default=16, ge=1, le=4_096)
-    """Streams of each kind that a remote may have open at once."""
+    receive_window_bytes: int = Field(
+        default=1 * _MIB,
+        ge=64 * _KIB,
+        le=256 * _MIB,
+        description="Largest number of unread bytes of all streams of a connection.",
+    )
+    stream_receive_window_bytes: int = Field(
+        default=256 * _KIB,
+        ge=16 * _KIB,
+        le=256 * _MIB,
+        description="Largest number of unread bytes of one stream. It must not exceed "
+        "`receive_window_bytes`.",
+    )
+    send_bound_bytes: int = Field(
+        default=1 * _MIB,
+        ge=64 * _KIB,
+        le=256 * _MIB,
+        description="A stream's writer waits above this number of unacknowledged bytes.",
+    )
+    send_resume_bytes: int = Field(
+        default=256 * _KIB,
+        ge=0,
+        description="A waiting writer continues below this number of unacknowledged bytes. It must "
+        "be below `send_bound_bytes`.",
+    )
+    max_streams: int = Field(
+        default=16,
+        ge=1,
+        le=4_096,
+        description="Number of streams of each kind that a remote may have open at the same time.",
+    )
 
-    idle_frames_per_second: int = Field(default=20_000, ge=0)
-    """Frames of a connection without progress: all of a packet that neither carries new stream bytes nor
-    acknowledges anything (at least 8), and those past the eighth of any other. Above this rate the connection
-    is closed; 0 means unlimited."""
+    idle_frames_per_second: int = Field(
+        default=20_000,
+        ge=0,
+        description="Rate of frames without progress above which a connection is closed. Counted "
+        "are all frames of a packet that neither carries new stream bytes nor "
+        "acknowledges anything (at least 8), and those past the eighth of any other "
+        "packet. 0 means unlimited.",
+    )
 
-    max_connections: int = Field(default=1_024, ge=1)
-    max_connections_per_address: int = Field(default=128, ge=1)
-    max_connections_per_peer: int = Field(default=4, ge=1)
-    """Above this the peer's oldest connection is closed: only the peer itself can prove its key, and a peer
-    that came back after a crash must not wait for its dead connections to time out."""
-    max_half_open: int = Field(default=1_024, ge=1)
-    """Handshakes under way at once; above it new ones are dropped unanswered."""
-    retry_above_half_open: int = Field(default=256, ge=0)
-    """Above this many handshakes under way a client must first prove its address (RFC 9000 section 8.1.2)."""
-    retry_above_failures: int = Field(default=32, ge=0)
-    """The same for ten seconds, once more first datagrams and handshakes than this failed in a second; 0
-    means unlimited."""
+    max_connections: int = Field(default=1_024, ge=1, description="Largest number of connections.")
+    max_connections_per_address: int = Field(
+        default=128, ge=1, description="Largest number of connections from one address."
+    )
+    max_connections_per_peer: int = Field(
+        default=4,
+        ge=1,
+        description="Largest number of connections of one peer; above it the peer's oldest "
+        "connection is closed.",
+    )
+    max_half_open: int = Field(
+        default=1_024,
+        ge=1,
+        description="Largest number of handshakes in progress; above it new ones are dropped "
+        "without an answer.",
+    )
+    retry_above_half_open: int = Field(
+        default=256,
+        ge=0,
+        description="Number of handshakes in progress above which a client must first prove its "
+        "address (RFC 9000 section 8.1.2).",
+    )
+    retry_above_failures: int = Field(
+        default=32,
+        ge=0,
+        description="Number of failed first datagrams and handshakes in a second above which "
+        "clients must prove their addresses for ten seconds. 0 means unlimited.",
+    )
 
-    socket_buffer_bytes: int = Field(default=4 * _MIB, ge=64 * _KIB)
+    socket_buffer_bytes: int = Field(
+        default=4 * _MIB, ge=64 * _KIB, description="Size of the kernel's socket buffer in each direction."
+    )
 
-    debug_key_log: Path | None = None
-    """For debugging only: a file that receives the secrets which decrypt captured traffic."""
-    debug_qlog_directory: Path | None = None
-    """For debugging only: a directory that receives one qlog trace per connection, by role."""
+    debug_key_log: Path | None = Field(
+        None,
+        description="File that receives the secrets which decrypt captured traffic. For debugging only.",
+        examples=["/tmp/culm-keys.log"],
+    )
+    debug_qlog_directory: Path | None = Field(
+        None,
+        description="Folder that receives one qlog trace per connection. For debugging only.",
+        examples=["/tmp/culm-qlog"],
+    )
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:

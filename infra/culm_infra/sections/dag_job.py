@@ -18,15 +18,21 @@ class DagJobSection(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    policy: Literal["bound", "bearer"] = Field("bound", description="what a proof must name to count")
-    legacy: bool = Field(False, description="take UCANs of 0.8.1, too")
-    services: tuple[str, ...] = Field((), description="did:keys that may be the audience of a UCAN")
-    leeway_s: int = Field(0, ge=0, le=LEEWAY_MAX, description="for clocks that differ")
+    policy: Literal["bound", "bearer"] = Field(
+        "bound",
+        description="What a proof must name to count: `bound` or `bearer`. It is equal in all "
+        "processes of a deployment.",
+    )
+    legacy: bool = Field(False, description="Accepts UCANs of version 0.8.1, too.")
+    services: tuple[str, ...] = Field((), description="Keys, as did:key, that may be the audience of a UCAN.")
+    leeway_s: int = Field(0, ge=0, le=LEEWAY_MAX, description="Tolerance for clocks that differ.")
     max_offsets_per_trigger: int = Field(
-        50_000, ge=1, description="the most nodes, and publishes, that a micro-batch takes"
+        50_000, ge=1, description="Largest number of nodes, and of publishes, in a micro-batch."
     )
     max_chunks_per_trigger: int = Field(
-        128, ge=1, description="the most chunks of shards that a micro-batch takes; each may have 896 KiB"
+        128,
+        ge=1,
+        description="Largest number of chunks of shards in a micro-batch; a chunk has up to 896 KiB.",
     )
 
     @model_validator(mode="after")

@@ -11,7 +11,9 @@ class VersionVectorsJobSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_receipts_per_trigger: int = Field(
-        5_000, ge=1, description="the most receipts that a micro-batch takes; one may have 50,000 rows"
+        5_000,
+        ge=1,
+        description="Largest number of receipts in a micro-batch; a receipt has up to 50,000 rows.",
     )
 
 
@@ -21,7 +23,9 @@ class BlocksJobSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_receipts_per_trigger: int = Field(
-        1_000, ge=1, description="the most receipts that a micro-batch takes; one may have 50,000 rows"
+        1_000,
+        ge=1,
+        description="Largest number of receipts in a micro-batch; a receipt has up to 50,000 rows.",
     )
 
 
@@ -31,11 +35,11 @@ class CoverageJobSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_fragments_per_trigger: int = Field(
-        50_000, ge=1, description="the most records of `fragments` that a micro-batch takes"
+        50_000, ge=1, description="Largest number of records of `fragments` in a micro-batch."
     )
     max_holdings_per_trigger: int = Field(
-        50_000, ge=1, description="the most records of `holdings` that a micro-batch takes"
+        50_000, ge=1, description="Largest number of records of `holdings` in a micro-batch."
     )
     max_payload_chunks_per_trigger: int = Field(
-        2_000, ge=1, description="the most records of `payloads` that a micro-batch takes"
+        2_000, ge=1, description="Largest number of records of `payloads` in a micro-batch."
     )

@@ -186,7 +186,7 @@ def test_an_argument_that_would_be_ignored_is_refused(reals: Reals, line: str) -
 
 @pytest.mark.parametrize("flag", JOB_FLAGS)
 def test_a_flag_of_the_jobs_is_heeded_by_those_that_the_table_names(flag: str) -> None:
-    tree: dict[str, dict[str, Any]] = {
+    tree: dict[str, Any] = {
         "verify": {"job": {"verify": "chain"}},
         "shards": {"job": {"shards": 3}},
         "block_bits": {"block_bits": 3},

@@ -40,98 +40,160 @@ class BambooEdgeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: tuple[str, ...] = Field(
-        (), description="where peers may call: tcp://, tls:// or quic://HOST:PORT, or with /yamf or /yasmf"
+        (),
+        description="Addresses on which peers are served: tcp://, tls:// or quic://HOST:PORT, "
+        "optionally followed by /yamf or /yasmf.",
     )
-    connect: tuple[str, ...] = Field((), description="peers to keep a connection to, by such addresses")
+    connect: tuple[str, ...] = Field(
+        (), description="Addresses of peers to keep a connection to, in the same form as `listen`."
+    )
     flavours: tuple[FlavourName, ...] = Field(
-        ("yamf", "yasmf"), min_length=1, description="of hashes; the first is that of TCP without a name"
+        ("yamf", "yasmf"),
+        min_length=1,
+        description="Flavours of hashes that are served; the first is that of TCP and TLS addresses "
+        "without a flavour.",
     )
-    tls: TlsFiles = Field(TlsFiles(), description="what tls:// shows, and whom it believes")
+    tls: TlsFiles = Field(TlsFiles(), description="Certificates for tls:// addresses.")
     policy: Path | None = Field(
-        None, description="a policy.toml: which logs peers may read, write, are asked for; quotas, retention"
+        None,
+        description="TOML file with the rules of logs: which ones peers may read and write, which "
+        "are requested, quotas, retention.",
+        examples=["/etc/culm/policy.toml"],
     )
     max_payload_age_s: float = Field(
-        0.0, ge=0, description="payloads held for longer are dropped, entries stay; 0: never"
+        0.0,
+        ge=0,
+        description="Payloads that have been held for longer are dropped; their entries stay. 0 "
+        "means unlimited.",
     )
     max_payload_bytes: int = Field(
-        0, ge=0, description="of payloads of a flavour; of more the oldest are dropped; 0: any"
+        0,
+        ge=0,
+        description="Largest size of the payloads of a flavour; above it the oldest are dropped. 0 "
+        "means unlimited.",
     )
     max_bytes_per_author: int = Field(
-        0, ge=0, description="bytes of payloads of one author, from all peers together; 0: unlimited"
+        0, ge=0, description="Size of the payloads of one author, from all peers together. 0 means unlimited."
     )
     quota_bytes: int = Field(
         256 * 1024**3,
         ge=0,
-        description="bytes of payloads that one principal may send in quota_period_s; 0: unlimited",
+        description="Size of the payloads that one principal may send in `quota_period_s`. 0 means "
+        "unlimited.",
     )
     quota_entries: int = Field(
-        50_000_000, ge=0, description="entries that one principal may send in quota_period_s; 0: unlimited"
+        50_000_000,
+        ge=0,
+        description="Number of entries that one principal may send in `quota_period_s`. 0 means unlimited.",
     )
-    quota_period_s: float = Field(86_400.0, gt=0)
-    greedy: bool = Field(False, description="relay payloads between peers before they are verified")
-    send_window_bytes: int = Field(65_536, ge=0, description="history for compression of what is sent")
-    receive_window_bytes: int = Field(65_536, ge=0, description="and of what is received; 0: none")
-    credit: int = Field(64, ge=1, description="open proposals of one connection")
+    quota_period_s: float = Field(86_400.0, gt=0, description="Period of the two quotas.")
+    greedy: bool = Field(False, description="Relays payloads between peers before they are verified.")
+    send_window_bytes: int = Field(
+        65_536, ge=0, description="History for the compression of sent data; 0 means no compression."
+    )
+    receive_window_bytes: int = Field(
+        65_536, ge=0, description="History for the compression of received data; 0 means no compression."
+    )
+    credit: int = Field(64, ge=1, description="Number of open proposals of one connection.")
     data_window_bytes: int = Field(
-        262_144, ge=65_536, description="data of one connection that may be on its way (TCP and TLS)"
+        262_144, ge=65_536, description="Size of the data of one TCP or TLS connection that may be in flight."
     )
     max_waiting_bytes: int = Field(
-        262_144, ge=65_536, description="of one connection: not acknowledged by Kafka; more is not read"
+        262_144,
+        ge=65_536,
+        description="Size of the data of one connection that Kafka has not acknowledged yet; more "
+        "data is not read.",
     )
     max_spool_bytes: int = Field(
-        16 * 1024**3, ge=1_048_576, description="on disk: parts of payloads that are not verified yet"
+        16 * 1024**3,
+        ge=1_048_576,
+        description="Size on disk of the parts of payloads that are not verified yet.",
     )
     max_spool_bytes_per_peer: int | None = Field(
         None,
         ge=65_536,
-        description="of them, those of one principal, and the largest payload; else a quarter",
+        description="Size of the unverified parts from one principal, which is also the largest "
+        "payload. By default it is a quarter of the spool.",
+        examples=[4294967296],
     )
     max_spool_bytes_per_address: int | None = Field(
         None,
         ge=65_536,
-        description="of them, those of one address, at least what one principal has; else half",
+        description="Size of the unverified parts from one address, at least the share of one "
+        "principal. By default it is half of the spool.",
+        examples=[8589934592],
     )
     spool_expires_s: int = Field(
-        86_400, ge=1, description="after the last byte that came, parts of a payload are kept for so long"
+        86_400, ge=1, description="Time after the last received byte for which parts of a payload are kept."
     )
     inline_payload_bytes: int = Field(
-        262_144, ge=0, le=MAX_INLINE_BYTES, description="a larger payload is produced to `payloads`"
+        262_144,
+        ge=0,
+        le=MAX_INLINE_BYTES,
+        description="Size above which a payload is produced to the topic `payloads` instead of with "
+        "its entry.",
     )
     payload_wait_s: float = Field(
-        10.0, gt=0, description="so long an entry waits for its payload before it is produced without it"
+        10.0, gt=0, description="Time that an entry waits for its payload before it is produced without it."
     )
     progress_timeout_s: float = Field(
-        20.0, gt=0, description="a source that sends nothing for so long, while another has more, is replaced"
+        20.0,
+        gt=0,
+        description="A source that sends nothing for this long while another one has more is replaced.",
     )
     max_unclaimed_payload_bytes: int = Field(
-        256 * 1024**2, ge=0, description="on disk: chunks of payloads whose entries have not arrived"
+        256 * 1024**2,
+        ge=0,
+        description="Size on disk of the chunks of payloads whose entries have not arrived.",
     )
 
-    max_connections_per_peer: int = Field(64, ge=1, description="of one principal: a key, or an address")
+    max_connections_per_peer: int = Field(
+        64, ge=1, description="Largest number of connections of one principal: a key or an address."
+    )
     connections_per_minute: float = Field(
-        240.0, ge=0, description="of one principal, and as many at once; more are refused"
+        240.0,
+        ge=0,
+        description="Rate of new connections of one principal, and the number at once; more are "
+        "refused. 0 means unlimited.",
     )
     bytes_per_second: float = Field(
-        67_108_864.0, ge=0, description="of data of one principal; more is read later"
+        67_108_864.0,
+        ge=0,
+        description="Rate of data of one principal; more data is read later. 0 means unlimited.",
     )
-    burst_bytes: float = Field(268_435_456.0, gt=0)
+    burst_bytes: float = Field(
+        268_435_456.0,
+        gt=0,
+        description="Size of the data that one principal may send at once beyond its rate.",
+    )
     frames_per_second: float = Field(
         8_192.0,
         ge=0,
-        description="of one principal over TCP and TLS, each of up to 16 KiB; more are read later; 0: any",
+        description="Rate of frames of one principal over TCP and TLS, each of up to 16 KiB; more "
+        "are read later. 0 means unlimited.",
     )
-    burst_frames: float = Field(32_768.0, gt=0)
+    burst_frames: float = Field(
+        32_768.0, gt=0, description="Number of frames that one principal may send at once beyond its rate."
+    )
     empty_frames_per_second: float = Field(
-        64.0, ge=0, description="of them, pings and others that carry nothing; more end the connection"
+        64.0,
+        ge=0,
+        description="Rate of pings and other frames without content of one principal; more end the "
+        "connection. 0 means unlimited.",
     )
-    burst_empty_frames: float = Field(1_024.0, gt=0)
+    burst_empty_frames: float = Field(
+        1_024.0,
+        gt=0,
+        description="Number of such frames that one principal may send at once beyond its rate.",
+    )
     busy_share: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="of a folder's thread's time, that one principal's data may take, and one address's",
+        description="Share of a folder thread's time for the data of one principal, and of one "
+        "address. 0 means unlimited.",
     )
-    busy_burst_s: float = Field(2.0, gt=0, description="of that time, what may be saved up")
+    busy_burst_s: float = Field(2.0, gt=0, description="Time that a principal may save up of its share.")
 
     @field_validator("listen", "connect")
     @classmethod

@@ -19,36 +19,70 @@ class EdgeQuotas(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_bytes_per_space: int = Field(
-        10 * GIB, ge=1, description="of nodes and shards of a space; more comes later"
+        10 * GIB,
+        ge=1,
+        description="Largest size of the nodes and shards of a space; more data is accepted later.",
     )
-    max_staged_items: int = Field(100_000, ge=1, description="not acknowledged by Kafka; more comes later")
+    max_staged_items: int = Field(
+        100_000,
+        ge=1,
+        description="Number of items that Kafka has not acknowledged yet; more items are accepted later.",
+    )
 
 
 class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
     """DAG replication at the edge; nothing is served unless `listen` or another door is set."""
 
-    listen: str | None = Field(None, description="where peers may call over QUIC: HOST:PORT")
-    http: DagHttpSettings | None = Field(None, description="the door for clients of HTTP (section 9)")
-    policy: Literal["bound", "bearer"] = Field(
-        "bound", description="what a proof has to name; one for the deployment, as the next three"
+    listen: str | None = Field(
+        None,
+        description="Address on which peers are served over QUIC, as HOST:PORT. By default peers "
+        "are not served.",
+        examples=["0.0.0.0:4460"],
     )
-    legacy: bool = Field(False, description="take UCANs of 0.8.1, too")
-    services: tuple[str, ...] = Field((), description="did:keys that may be the audience of a UCAN")
-    leeway_s: int = Field(0, ge=0, le=LEEWAY_MAX, description="for clocks that differ")
-    append: AccessMode = Field("allowed", description="who may send nodes and shards of a space")
-    read: AccessMode = Field("allowed", description="who may read a space")
-    spaces: tuple[str, ...] = Field((), description="named to peers that call, 64 hex digits each")
-    max_connections_per_peer: int = Field(8, ge=1, description="over QUIC, of one key")
-    connections_per_minute: float = Field(60.0, ge=0, description="of one key; 0: any")
-    bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one key; more is read later; 0: any")
-    burst_bytes: float = Field(268_435_456.0, ge=1_048_576)
+    http: DagHttpSettings | None = Field(None, description="The HTTP door (section 9 of the protocol).")
+    policy: Literal["bound", "bearer"] = Field(
+        "bound",
+        description="What a proof must name to count: `bound` or `bearer`. It is equal in all "
+        "processes of a deployment, as the next three settings are.",
+    )
+    legacy: bool = Field(False, description="Accepts UCANs of version 0.8.1, too.")
+    services: tuple[str, ...] = Field((), description="Keys, as did:key, that may be the audience of a UCAN.")
+    leeway_s: int = Field(0, ge=0, le=LEEWAY_MAX, description="Tolerance for clocks that differ.")
+    append: AccessMode = Field(
+        "allowed",
+        description="Who may send nodes and shards of a space: `anyone`, `allowed` (listed peers), "
+        "or `ucan` (holders of a UCAN, too).",
+    )
+    read: AccessMode = Field(
+        "allowed",
+        description="Who may read a space: `anyone`, `allowed` (listed peers), or `ucan` (holders "
+        "of a UCAN, too).",
+    )
+    spaces: tuple[str, ...] = Field(
+        (), description="Spaces that are named to peers that connect, with 64 hex digits each."
+    )
+    max_connections_per_peer: int = Field(
+        8, ge=1, description="Largest number of QUIC connections of one key."
+    )
+    connections_per_minute: float = Field(
+        60.0, ge=0, description="Rate of new connections of one key. 0 means unlimited."
+    )
+    bytes_per_second: float = Field(
+        67_108_864.0, ge=0, description="Rate of data of one key; more data is read later. 0 means unlimited."
+    )
+    burst_bytes: float = Field(
+        268_435_456.0,
+        ge=1_048_576,
+        description="Size of the data that one key may send at once beyond its rate.",
+    )
     busy_share: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="share of the folder thread's time for the data of one principal, and of one address",
+        description="Share of the folder thread's time for the data of one principal, and of one "
+        "address. 0 means unlimited.",
     )
-    busy_burst_s: float = Field(2.0, gt=0, description="of that time, what may be saved up")
+    busy_burst_s: float = Field(2.0, gt=0, description="Time that a principal may save up of its share.")
 
     @field_validator("spaces")
     @classmethod

@@ -28,63 +28,119 @@ class DoorLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_connections: int = Field(1_024, ge=1, description="that are served at once")
-    max_connections_per_address: int = Field(64, ge=1)
-    max_waiting_connections: int = Field(
-        512, ge=0, description="that are accepted and wait until one is closed; further ones are reset"
+    max_connections: int = Field(
+        1_024, ge=1, description="Number of connections that are served at the same time."
     )
-    max_waiting_connections_per_address: int = Field(256, ge=0)
-    head_timeout_s: float = Field(15.0, gt=0, description="for a connection to send its next request's head")
+    max_connections_per_address: int = Field(
+        64, ge=1, description="Number of connections from one address that are served at the same time."
+    )
+    max_waiting_connections: int = Field(
+        512,
+        ge=0,
+        description="Number of accepted connections that may wait until another one is closed; "
+        "further ones are reset.",
+    )
+    max_waiting_connections_per_address: int = Field(
+        256, ge=0, description="Number of accepted connections from one address that may wait."
+    )
+    head_timeout_s: float = Field(
+        15.0, gt=0, description="Time in which a connection must send the head of its next request."
+    )
     write_timeout_s: float = Field(
-        30.0, gt=0, description="that a client may take nothing of what is waiting for it"
+        30.0,
+        gt=0,
+        description="A client that reads nothing of what waits for it for this long is disconnected.",
     )
     write_bytes_per_second: float = Field(
-        8_192.0, gt=0, description="the least rate at which it takes that, behind so much time"
+        8_192.0,
+        gt=0,
+        description="Lowest rate at which a client must read what waits for it, after the write timeout.",
     )
     parts_per_second: float = Field(
         2_048.0,
         ge=0,
-        description="heads, chunks and ends of requests of an address, each of up to 64 KiB; more are read "
-        "later; 0: unlimited",
+        description="Rate of heads, chunks and ends of requests of one address, each of up to 64 "
+        "KiB; more are read later. 0 means unlimited.",
     )
-    burst_parts: float = Field(8_192.0, ge=1)
+    burst_parts: float = Field(
+        8_192.0, ge=1, description="Number of such parts that one address may send at once beyond its rate."
+    )
 
-    max_clients: int = Field(65_536, ge=1, description="clients clients clients whose rates are remembered")
-    requests_per_second: float = Field(200.0, ge=0, description="of a client; 0: unlimited")
-    burst_requests: float = Field(1_000.0, ge=1)
+    max_clients: int = Field(65_536, ge=1, description="Number of clients whose rates are kept in memory.")
+    requests_per_second: float = Field(
+        200.0, ge=0, description="Rate of requests of one client. 0 means unlimited."
+    )
+    burst_requests: float = Field(
+        1_000.0, ge=1, description="Number of requests that one client may send at once beyond its rate."
+    )
     request_wait_s: float = Field(
-        5.0, ge=0, description="that a request over this rate waits; one that had to wait longer gets 429"
+        5.0,
+        ge=0,
+        description="Longest time that a request above the rate waits; one that would have to wait "
+        "longer gets status 429.",
     )
     max_waiting_per_client: int = Field(
-        256, ge=0, description="requests that wait to read, or to send a body; further ones get 429"
+        256,
+        ge=0,
+        description="Number of requests of one client that may wait to read or to send a body; "
+        "further ones get status 429.",
     )
 
-    max_reads: int = Field(64, ge=1, description="concurrent reads of blocks, files and missing nodes")
-    max_reads_per_client: int = Field(16, ge=1, description="of them; more wait")
+    max_reads: int = Field(
+        64, ge=1, description="Number of concurrent reads of blocks, files and missing nodes."
+    )
+    max_reads_per_client: int = Field(
+        16, ge=1, description="Number of concurrent reads of one client; more wait."
+    )
     walk_blocks: int = Field(
-        131_072, ge=1, description="blocks and links that one CAR or one page of a directory may go through"
+        131_072,
+        ge=1,
+        description="Number of blocks and links that one CAR or one page of a directory may traverse.",
     )
-    max_heads: int = Field(1_000, ge=1, description="links in one request for missing nodes")
+    max_heads: int = Field(1_000, ge=1, description="Number of links in one request for missing nodes.")
 
-    max_bodies: int = Field(32, ge=1, description="that are taken at once: each may fill a part's memory")
-    max_bodies_per_client: int = Field(8, ge=1, description="of them; more wait")
-    max_body_bytes: int = Field(PART_BYTES, ge=PART_BYTES, description="of any other body than a part")
-    body_grace_s: float = Field(15.0, gt=0, description="before the least rate of a body counts")
-    body_bytes_per_second: float = Field(8_192.0, gt=0, description="the least rate, behind the grace")
+    max_bodies: int = Field(
+        32,
+        ge=1,
+        description="Number of bodies that are received at the same time; each may fill the memory "
+        "of a part.",
+    )
+    max_bodies_per_client: int = Field(
+        8, ge=1, description="Number of bodies of one client that are received at the same time; more wait."
+    )
+    max_body_bytes: int = Field(
+        PART_BYTES, ge=PART_BYTES, description="Largest body of a request other than a part."
+    )
+    body_grace_s: float = Field(15.0, gt=0, description="Time after which the lowest rate of a body applies.")
+    body_bytes_per_second: float = Field(
+        8_192.0, gt=0, description="Lowest rate at which a client must send a body, after the grace time."
+    )
     bytes_per_second: float = Field(
-        67_108_864.0, ge=0, description="of bodies of a client; more is read later; 0: unlimited"
+        67_108_864.0,
+        ge=0,
+        description="Rate of bodies of one client; more data is read later. 0 means unlimited.",
     )
-    burst_bytes: float = Field(268_435_456.0, ge=PART_BYTES)
+    burst_bytes: float = Field(
+        268_435_456.0,
+        ge=PART_BYTES,
+        description="Size of bodies that one client may send at once beyond its rate.",
+    )
 
-    max_event_streams: int = Field(1_024, ge=1)
-    max_event_streams_per_client: int = Field(8, ge=1)
+    max_event_streams: int = Field(1_024, ge=1, description="Number of open streams of events.")
+    max_event_streams_per_client: int = Field(
+        8, ge=1, description="Number of open streams of events of one client."
+    )
     events_every_s: float = Field(
-        0.25, gt=0, description="an id that streams are about is looked at again no sooner than after so long"
+        0.25, gt=0, description="Shortest time between two lookups of an id that streams of events follow."
     )
     max_event_looks_per_second: float = Field(
-        256.0, gt=0, description="at all such ids: with more of them, each is looked at again later"
+        256.0,
+        gt=0,
+        description="Rate of lookups of all such ids; with more ids each one is looked up less often.",
     )
-    heartbeat_s: float = Field(15.0, gt=0, description="of a stream of events that has nothing to say")
+    heartbeat_s: float = Field(
+        15.0, gt=0, description="Time after which a stream of events without an event sends a heartbeat."
+    )
 
 
 class DoorTls(BaseModel):
@@ -92,8 +148,12 @@ class DoorTls(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    certificate: Path = Field(description="the own certificate, followed by its chain")
-    private_key: Path
+    certificate: Path = Field(
+        description="PEM file of the own certificate, followed by its chain.", examples=["/etc/culm/http.pem"]
+    )
+    private_key: Path = Field(
+        description="PEM file of the private key of the certificate.", examples=["/etc/culm/http.key"]
+    )
 
 
 class TokenRule(BaseModel):
@@ -101,9 +161,19 @@ class TokenRule(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the token's text, which is kept nowhere")
-    append: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
+    sha256: str = Field(
+        pattern="^[0-9a-f]{64}$",
+        description="SHA-256 of the token's text in hex; the text itself is stored nowhere.",
+        examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+    )
+    append: tuple[str, ...] = Field(
+        (),
+        description="Spaces in which the bearer may send nodes and shards, in hex; `*` stands for "
+        "all spaces.",
+    )
+    read: tuple[str, ...] = Field(
+        (), description="Spaces that the bearer may read, in hex; `*` stands for all spaces."
+    )
 
     @field_validator("append", "read")
     @classmethod
@@ -117,16 +187,25 @@ class TokenRule(BaseModel):
 class DagHttpSettings(DoorLimits):
     """The HTTP door: its address, access rules and limits."""
 
-    host: str = "127.0.0.1"
-    port: int = Field(0, ge=0, le=65_535, description="0: one that is free")
-    tls: DoorTls | None = Field(None, description="without it the door speaks plain HTTP")
+    host: str = Field("127.0.0.1", description="Host on which the door is served.")
+    port: int = Field(0, ge=0, le=65_535, description="Port of the door; 0 takes a free one.")
+    tls: DoorTls | None = Field(
+        None, description="Certificate of the door. Without it the door serves plain HTTP."
+    )
     append: AccessMode = Field(
         "allowed",
-        description="who may send nodes and shards: anyone, clients with tokens, or with UCANs, too",
+        description="Who may send nodes and shards: `anyone`, `allowed` (clients with tokens), or "
+        "`ucan` (holders of a UCAN, too).",
     )
-    read: AccessMode = Field("allowed", description="who may read: anyone, tokens, or UCANs too")
-    tokens: tuple[TokenRule, ...] = ()
-    origins: tuple[str, ...] = Field((), description="of pages that may call (CORS), as https://example.org")
+    read: AccessMode = Field(
+        "allowed",
+        description="Who may read: `anyone`, `allowed` (clients with tokens), or `ucan` (holders of "
+        "a UCAN, too).",
+    )
+    tokens: tuple[TokenRule, ...] = Field((), description="Rights of the bearer of a token.")
+    origins: tuple[str, ...] = Field(
+        (), description="Origins of web pages that may use the door (CORS), such as https://example.org."
+    )
 
     @model_validator(mode="after")
     def _check_origins(self) -> Self:

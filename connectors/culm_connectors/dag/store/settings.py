@@ -17,19 +17,38 @@ class DagFolderQuotas(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_spool_bytes: int = Field(16 * GIB, ge=1, description="what has come of shards that are not whole")
-    max_spool_bytes_per_peer: int = Field(GIB, ge=1, description="of these, bytes received from one peer")
-    max_spool_bytes_per_address: int = Field(4 * GIB, ge=1, description="of it, what came from one address")
-    spool_expires_s: int = Field(86_400, ge=1, description="after its last byte a spool is kept for so long")
+    max_spool_bytes: int = Field(
+        16 * GIB, ge=1, description="Size of the received parts of incomplete shards."
+    )
+    max_spool_bytes_per_peer: int = Field(
+        GIB, ge=1, description="Size of the parts of incomplete shards that were received from one peer."
+    )
+    max_spool_bytes_per_address: int = Field(
+        4 * GIB,
+        ge=1,
+        description="Size of the parts of incomplete shards that were received from one address.",
+    )
+    spool_expires_s: int = Field(
+        86_400, ge=1, description="Time after its last byte for which an incomplete shard is kept."
+    )
     max_waiting_nodes: int = Field(
-        10_000, ge=1, description="of a space, that wait for a prior or a proof; more comes later"
+        10_000,
+        ge=1,
+        description="Number of nodes of a space that may wait for a prior node or a proof; more "
+        "nodes are accepted later.",
     )
-    max_waiting_bytes: int = Field(64 * MIB, ge=1, description="of those nodes of a space")
-    max_waiting_nodes_per_peer: int = Field(1_000, ge=1, description="received from one peer, in all spaces")
+    max_waiting_bytes: int = Field(
+        64 * MIB, ge=1, description="Size of the nodes of a space that may wait for a prior node or a proof."
+    )
+    max_waiting_nodes_per_peer: int = Field(
+        1_000, ge=1, description="Number of waiting nodes that were received from one peer, in all spaces."
+    )
     max_waiting_nodes_per_address: int = Field(
-        2_500, ge=1, description="that came from one address, in all spaces"
+        2_500, ge=1, description="Number of waiting nodes that were received from one address, in all spaces."
     )
-    waiting_expires_s: int = Field(3_600, ge=1, description="nodes that wait for longer count no more")
+    waiting_expires_s: int = Field(
+        3_600, ge=1, description="Time after which a waiting node does not count any more."
+    )
 
 
 class DagFolderSettings(DagFolderQuotas):

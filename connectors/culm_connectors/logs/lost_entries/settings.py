@@ -10,13 +10,14 @@ class RepairSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    enabled: bool = Field(default=True, description="whether a connector does so by itself")
+    enabled: bool = Field(default=True, description="Produces lost entries again without being asked.")
     after_s: float = Field(
         default=600.0,
         gt=0,
-        description="a log that has not grown on `logs` for so long, though the index holds more, is looked "
-        "at; after each attempt that did not help, twice as long as before",
+        description="Time after which a log is checked that has not grown on the topic `logs` "
+        "although the index holds more of it. The time doubles after each attempt "
+        "without success.",
     )
     entries_per_second: float = Field(
-        default=500.0, gt=0, description="how fast they are produced, on average"
+        default=500.0, gt=0, description="Average rate at which lost entries are produced again."
     )

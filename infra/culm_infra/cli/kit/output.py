@@ -33,6 +33,7 @@ from rich.table import Table
 from rich.text import Text
 
 from culm_infra.columns import Columns, Row, cells
+from culm_infra.errors import SettingsError
 
 if TYPE_CHECKING:
     from culm_topics.readers.batch import PassedOver
@@ -135,6 +136,8 @@ def use_json_lines(*, are_used: bool) -> None:
 
 def exit_status(error: BaseException) -> int:
     """Return the exit status for an error: whether to start the command again, or to look at it first."""
+    if isinstance(error, SettingsError):
+        return EXIT_USAGE
     return EXIT_TRY_AGAIN if getattr(error, "passes", False) else EXIT_FAILED
 
 
