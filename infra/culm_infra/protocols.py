@@ -58,6 +58,12 @@ JOB_FLAGS: Final = {
 """Parameters of `culm job run` that only some jobs use, with those jobs."""
 
 
+SETTINGS_FILES: Final = {
+    "connector.bamboo.policy": "culm_connectors.bamboo_p2p.policy.document:read_policy",
+}
+"""Readers of files that a protocol's settings name, for `culm settings check`: `module:function`."""
+
+
 class PeerSection(BaseModel):
     """Settings of `culm p2panda peer`."""
 

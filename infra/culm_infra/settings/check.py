@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from culm_infra.settings.findings import Finding, Origins, dotted, origin_of
+from culm_infra.protocols import SETTINGS_FILES
+from culm_infra.settings.findings import Origins, WrongSetting, dotted, origin_of
 from culm_infra.settings.load import examine
 from culm_infra.settings.toml_lines import KeyPath
 from culm_infra.settings.tree import CulmSettings
@@ -21,7 +23,7 @@ _WRITTEN_FILES: Final = frozenset({"debug_key_log"})
 _FILES_OF_KAFKA: Final = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
 
 
-def check(config: Path | None = None) -> tuple[Path, list[Finding]]:
+def check(config: Path | None = None) -> tuple[Path, list[WrongSetting]]:
     """Return the settings file and everything that is wrong with the settings: names, values, files.
 
     Raises `SettingsError` if the file cannot be read at all.
@@ -33,7 +35,7 @@ def check(config: Path | None = None) -> tuple[Path, list[Finding]]:
     return loaded.file, findings
 
 
-def _wrong_files(settings: CulmSettings, origins: Origins) -> Iterator[Finding]:
+def _wrong_files(settings: CulmSettings, origins: Origins) -> Iterator[WrongSetting]:
     for path, file in _paths(settings, ()):
         problem = _problem(str(path[-1]), file)
         if problem is not None:
@@ -45,12 +47,7 @@ def _wrong_files(settings: CulmSettings, origins: Origins) -> Iterator[Finding]:
         problem = _wrong_pair(*files)
         if problem is not None:
             yield _finding(path, problem, origins)
-    connector = settings.connector
-    documents: tuple[tuple[KeyPath, Path | None, Callable[[Path], None]], ...] = (
-        (("connector", "allow_list"), connector.allow_list, _read_allow_list),
-        (("connector", "bamboo", "policy"), connector.bamboo.policy, _read_policy),
-    )
-    for path, document, read in documents:
+    for path, document, read in _documents(settings):
         if document is not None and _unreadable(document) is None:
             try:
                 read(document)
@@ -58,8 +55,17 @@ def _wrong_files(settings: CulmSettings, origins: Origins) -> Iterator[Finding]:
                 yield _finding(path, str(error), origins)
 
 
-def _finding(path: KeyPath, problem: str, origins: Origins) -> Finding:
-    return Finding(origin_of(path, origins), dotted(path), problem)
+def _documents(settings: CulmSettings) -> Iterator[tuple[KeyPath, Path | None, Callable[[Path], object]]]:
+    """Return the files that a program reads at its start, each with its reader."""
+    from culm_connectors.protocols import load
+
+    yield ("connector", "allow_list"), settings.connector.allow_list, _read_allow_list
+    for name, reader in SETTINGS_FILES.items():
+        yield tuple(name.split(".")), attrgetter(name)(settings), load(reader)
+
+
+def _finding(path: KeyPath, problem: str, origins: Origins) -> WrongSetting:
+    return WrongSetting(origin_of(path, origins), dotted(path), problem)
 
 
 def _paths(table: BaseModel, above: KeyPath) -> Iterator[tuple[KeyPath, Path]]:
@@ -124,9 +130,3 @@ def _read_allow_list(file: Path) -> None:
     from culm_connectors.protocols import PROTOCOLS
 
     load_access_list(file, [protocol.access_table for protocol in PROTOCOLS])
-
-
-def _read_policy(file: Path) -> None:
-    from culm_connectors.bamboo_p2p.policy.document import read_policy
-
-    read_policy(file)

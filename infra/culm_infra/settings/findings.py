@@ -56,7 +56,7 @@ _BOUNDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WrongSetting:
     """One wrong or unknown setting."""
 
     place: str
@@ -68,7 +68,7 @@ class Finding:
         return ": ".join(part for part in (self.place, self.setting, self.problem) if part)
 
 
-def settings_error(findings: Sequence[Finding]) -> SettingsError:
+def settings_error(findings: Sequence[WrongSetting]) -> SettingsError:
     """Return one error for all findings."""
     shown = [*map(str, findings[:_LISTED])]
     if len(findings) > _LISTED:
@@ -82,7 +82,7 @@ def wrong_values(error: ValidationError, within: str = "") -> SettingsError:
     return settings_error(explain(error, {}, above=tuple(filter(None, within.split(".")))))
 
 
-def explain(error: ValidationError, origins: Origins, above: KeyPath = ()) -> list[Finding]:
+def explain(error: ValidationError, origins: Origins, above: KeyPath = ()) -> list[WrongSetting]:
     """Return a finding for each wrong value.
 
     The alternatives of one value's type become one finding.
@@ -96,7 +96,7 @@ def explain(error: ValidationError, origins: Origins, above: KeyPath = ()) -> li
         if any(other[: len(path)] == path != other for other in grouped) and _is_type_error(grouped[path]):
             del grouped[path]
     return [
-        Finding(origin_of(path, origins), dotted(path), _problem(path, items))
+        WrongSetting(origin_of(path, origins), dotted(path), _problem(path, items))
         for path, items in grouped.items()
     ]
 
@@ -157,7 +157,7 @@ def _problem(path: KeyPath, items: Sequence[ErrorDetails]) -> str:
     words = list(dict.fromkeys(_must_be(item) for item in items))
     if any("constrained-int" in item["loc"] and item["type"] in _BOUNDS for item in items):
         words = [word for word in words if word != "a table"]
-    return f"must be {' or '.join(words)}{_given(path, items[0]['input'])}"
+    return f"must be {' or '.join(words)}{_value_shown(path, items[0]['input'])}"
 
 
 def _custom(item: ErrorDetails) -> str:
@@ -173,7 +173,7 @@ def _must_be(item: ErrorDetails) -> str:
     return template.format(**item.get("ctx", {})) if template is not None else "something else"
 
 
-def _given(path: KeyPath, value: Any) -> str:
+def _value_shown(path: KeyPath, value: Any) -> str:
     if not isinstance(value, str | int | float) or _SECRET_TABLES & set(path):
         return ""
     shown = repr(value) if isinstance(value, str) else str(value).lower()

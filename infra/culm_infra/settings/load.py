@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from culm_infra.settings.findings import Finding, Origins, explain, settings_error
+from culm_infra.settings.findings import Origins, WrongSetting, explain, settings_error
 from culm_infra.settings.sources import Sources, collect, config_file
 from culm_infra.settings.tree import CulmSettings
 
@@ -21,7 +21,7 @@ class Loaded:
     settings: CulmSettings | None
     """None if a value is wrong."""
     origins: Origins
-    findings: list[Finding]
+    findings: list[WrongSetting]
 
 
 def load(*, config: Path | None = None, **flags: Any) -> CulmSettings:

@@ -18,7 +18,7 @@ from platformdirs import PlatformDirs
 from pydantic import BaseModel
 
 from culm_infra.errors import SettingsError
-from culm_infra.settings.findings import Finding, dotted
+from culm_infra.settings.findings import WrongSetting, dotted
 from culm_infra.settings.names import (
     FILE_SUFFIX,
     PREFIX,
@@ -53,7 +53,7 @@ class Sources:
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, str] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[WrongSetting] = field(default_factory=list)
 
     def put(self, path: KeyPath, value: Any, place: str) -> None:
         """Set a value over the one of a source of lower precedence; tables are merged."""
@@ -77,7 +77,7 @@ class Sources:
 
     def refuse(self, place: str, setting: str, problem: str) -> None:
         """Add a finding."""
-        self.findings.append(Finding(place, setting, problem))
+        self.findings.append(WrongSetting(place, setting, problem))
 
 
 def config_file(named: Path | None = None) -> Path:
@@ -219,17 +219,17 @@ def _read_environment(sources: Sources, environment: Mapping[str, str]) -> None:
             sources.put(path, value, name)
 
 
-def _parts(name: str) -> tuple[str, ...]:
+def _key_of(name: str) -> tuple[str, ...]:
     return tuple(name.removeprefix(PREFIX).lower().split("__"))
 
 
 def _in_the_tree(name: str) -> tuple[KeyPath, Setting] | None:
-    setting = by_path().get(_parts(name))
+    setting = by_path().get(_key_of(name))
     return None if setting is None or not setting.variable else (setting.path, setting)
 
 
 def _free_name(name: str) -> tuple[KeyPath, Setting] | None:
-    parts = _parts(name)
+    parts = _key_of(name)
     for free, stands_for in _FREE_NAMES.items():
         rest = parts[len(free) :]
         if parts[: len(free)] == free and all(rest) and len(rest) <= (2 if free == ("topic_config",) else 1):
