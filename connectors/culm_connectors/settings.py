@@ -13,6 +13,7 @@ from culm_connectors.transport import Address
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.settings import TransportSettings
 from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings
+from culm_connectors.url import parse_url
 
 
 class ConnectorLimits(ProtocolSettings):
@@ -101,11 +102,8 @@ class ConnectorSettings(ConnectorLimits):
 
 
 def parse_address(text: str) -> Address:
-    """Return host and port of `HOST:PORT` or `[IPV6]:PORT`.
+    """Return host and port of `[quic://]HOST:PORT`; an IPv6 address stands in brackets.
 
     Raises `ValueError`.
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65_535 or not host:
-        raise ValueError(f"{text!r} is no address: write HOST:PORT, for example 127.0.0.1:4455")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return parse_url(text, schemes=("quic",), default="quic").address

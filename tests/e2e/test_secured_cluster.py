@@ -56,7 +56,7 @@ def test_every_program_runs_with_its_own_rights_and_no_others(cluster: KafkaClus
         peer = ("--dir", str(tmp_path / "peer"))
         culm(NOBODY, "p2panda", "peer", "init", *peer)
         culm(NOBODY, "p2panda", "peer", "publish", "create", "name=The Reed", "--schema", SCHEMA, *peer)
-        culm(NOBODY, "p2panda", "peer", "sync", edge, "--wait", "60", *peer)
+        culm(NOBODY, "p2panda", "peer", "sync", edge, "--timeout", "60", *peer)
         culm(NOBODY, "sds", "send", "tide", "in", "--edge", edge, "--home", str(tmp_path / "sds"))
         for which in ("all", "sds"):
             checkpoints = ("--checkpoints", str(tmp_path / which))
@@ -67,11 +67,11 @@ def test_every_program_runs_with_its_own_rights_and_no_others(cluster: KafkaClus
         assert decode_operation(entry.operation_bytes).fields == {"name": "The Reed"}
         shown = {
             command: culm("operator", *command.split(), "--json")
-            for command in ("logs list", "logs peers", "logs blocks", "sds status", "sds status tide")
+            for command in ("logs list", "logs status", "logs blocks", "sds status", "sds status tide")
         }
         assert json.loads(shown["logs list"].splitlines()[0])["height"] == 1
         assert "tide" in shown["sds status"]
-        culm("operator", "logs", "vv", json.loads(shown["logs peers"].splitlines()[0])["peer"])
+        culm("operator", "logs", "status", json.loads(shown["logs status"].splitlines()[0])["peer"])
     culm("operator", "logs", "index", "verify", "--dir", str(tmp_path / "edge"), "--json")
     culm("admin", "doctor")
     assert cluster.denials() == [], "no program asked for more than it has"

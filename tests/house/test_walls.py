@@ -30,7 +30,7 @@ NAME_PROTOCOLS = frozenset(
         "culm_infra.protocols",
         # Of entries whose payloads are operations people see the fields, and the job checks them.
         "culm_infra.cli.logs.output",
-        "culm_infra.cli.logs.peers",
+        "culm_infra.cli.logs.status",
         "culm_infra.cli.logs.index",
         "culm_streaming.logs.validation",
         "culm_streaming.logs.packing",

@@ -66,7 +66,7 @@ def culm(
 
 @pytest.mark.parametrize(
     ("command", "topic", "records"),
-    [("logs peers", "version-vectors", 4), ("logs blocks", "blocks", 4), ("sds status", "sds.acks", 2)],
+    [("logs status", "version-vectors", 4), ("logs blocks", "blocks", 4), ("sds status", "sds.acks", 2)],
 )
 def test_a_view_shows_what_it_passed_over_beside_what_there_is(
     settings: KafkaSettings,

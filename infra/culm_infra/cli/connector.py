@@ -12,9 +12,11 @@ import typer
 from pydantic import ValidationError
 
 from culm_infra.cli.kit import options
+from culm_infra.cli.kit.data_folder import make_data_folder
 from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import ClusterFlags, StackFlags, refuse
-from culm_infra.cli.kit.output import Results, emit_json, err, out, progress, safe, say, show_progress
+from culm_infra.cli.kit.output import Results, emit_json, err, progress, safe, say, show_progress
+from culm_infra.cli.kit.reaching import announced_wait
 
 if TYPE_CHECKING:
     from culm_connectors.settings import ConnectorSettings
@@ -27,17 +29,18 @@ def run(
     context: typer.Context,
     *,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to serve QUIC; `none` disables it.")
+        str | None,
+        typer.Option(metavar="[quic://]HOST:PORT", help="Where to serve QUIC; `none` disables it."),
     ] = None,
     dial: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST:PORT",
+            metavar="[quic://]HOST:PORT",
             help="A peer to keep a connection to, or a node by its multiaddr; repeatable.",
         ),
     ] = None,
     listen_libp2p: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to accept nodes over libp2p.")
+        str | None, typer.Option(metavar="[quic://]HOST:PORT", help="Where to accept nodes over libp2p.")
     ] = None,
     directory: options.ConnectorDirectory = None,
     schema: Annotated[
@@ -94,7 +97,7 @@ def run(
     asyncio.run(run_connector(connector_settings(settings), reached, json=results.json))
 
 
-def id(*, directory: options.ConnectorDirectory = None, stack: StackFlags) -> None:
+def id(*, directory: options.ConnectorDirectory = None, stack: StackFlags, results: Results) -> None:
     """Print the connector's peer id; a missing key is created.
 
     Example: `culm connector id --dir ./edge-1`
@@ -102,7 +105,9 @@ def id(*, directory: options.ConnectorDirectory = None, stack: StackFlags) -> No
     from culm_connectors.edge.keyfile import load_or_make_key
 
     settings = stack.load(connector={"directory": directory})
-    out.print(load_or_make_key(home(settings)).public_key.hex(), markup=False)
+    folder = make_data_folder("connector", home(settings))
+    peer_id = load_or_make_key(folder).public_key
+    results.one({"peer_id": peer_id, "directory": folder}, peer_id.hex())
 
 
 def home(settings: CulmSettings) -> Path:
@@ -122,9 +127,11 @@ def connector_settings(settings: CulmSettings) -> ConnectorSettings:
     try:
         return ConnectorSettings(
             directory=home(settings),
-            listen=None if section.listen == "none" else address(section.listen),
-            dial=tuple(address(text) for text in section.dial if not is_multiaddr(text)),
-            listen_libp2p=None if section.listen_libp2p is None else address(section.listen_libp2p),
+            listen=None if section.listen == "none" else address(section.listen, "connector.listen"),
+            dial=tuple(address(text, "connector.dial") for text in section.dial if not is_multiaddr(text)),
+            listen_libp2p=None
+            if section.listen_libp2p is None
+            else address(section.listen_libp2p, "connector.listen_libp2p"),
             dial_libp2p=tuple(_multiaddr(text) for text in section.dial if is_multiaddr(text)),
             **{name: getattr(section, name) for name in ConnectorLimits.model_fields},
         )
@@ -132,14 +139,14 @@ def connector_settings(settings: CulmSettings) -> ConnectorSettings:
         raise wrong_values(error, "connector") from error
 
 
-def address(text: str) -> Address:
-    """Parse HOST:PORT. Raises `typer.BadParameter`."""
+def address(text: str, what: str | None = None) -> Address:
+    """Parse `[quic://]HOST:PORT`; `what` names it in an error. Raises `typer.BadParameter`."""
     from culm_connectors.settings import parse_address
 
     try:
         return parse_address(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(str(error), param_hint=what) from error
 
 
 def _multiaddr(text: str) -> Multiaddr:
@@ -160,6 +167,7 @@ async def run_connector(
     from culm_connectors.edge.protocol import log_progress
     from culm_connectors.protocols import PROTOCOLS
 
+    make_data_folder("connector", settings.directory)
     with progress() as display:
 
         def started(where: Address | None) -> None:
@@ -189,6 +197,8 @@ async def run_connector(
                     # Doors over QUIC are at the address above and have the same place.
                     if name != "libp2p" and address != _text(where):
                         say(f"serving {safe(name)} on [bold]{safe(address)}[/]")
+                if where is not None and only is None:
+                    Results().next(f"culm p2panda peer sync {_text(where)}", "culm connector status")
 
         connector = Connector(
             settings,
@@ -201,7 +211,8 @@ async def run_connector(
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, connector.stop)
         loop.add_signal_handler(signal.SIGHUP, connector.reload)
-        await connector.run()
+        with announced_wait(kafka):
+            await connector.run()
 
 
 def _text(where: Address | None) -> str | None:

@@ -15,6 +15,7 @@ from culm_infra.cli.kit import log_lines, options
 from culm_infra.cli.kit.noun import load, noun
 from culm_infra.cli.kit.options import ClusterFlags, refuse
 from culm_infra.cli.kit.output import Results, exit_status, print_error, say
+from culm_infra.cli.kit.reaching import announced_wait
 from culm_infra.errors import InfraError
 from culm_infra.protocols import JOB_FLAGS, JOB_SETTINGS
 from culm_topics.catalogue import registry
@@ -147,7 +148,8 @@ def run(
         refuse(context, ["metrics_host"], "goes with --metrics-port")
     log_lines.set_up(settings.log_format)
     reached = resolve_kafka(settings)
-    _check_topics(reached, jobs)
+    with announced_wait(reached):
+        _check_topics(reached, jobs)
     log_file = stack_directory(settings) / "logs" / f"spark-{deployment_name(settings)}-{which}.log"
     run_settings = _run_settings(settings, reached, jobs, once=once, interval_ms=interval_ms)
     try:

@@ -17,6 +17,7 @@ from culm_connectors.p2panda.access import permitted
 from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.settings import parse_address
 from culm_connectors.transport.principal import Principal
+from culm_connectors.url import parse_url
 
 A, B = bytes(range(32)), bytes(range(1, 33))
 WHERE = ("127.0.0.1", 1)
@@ -125,13 +126,30 @@ def test_debt_is_paid_by_waiting() -> None:
         ("127.0.0.1:80", ("127.0.0.1", 80)),
         ("[::1]:0", ("::1", 0)),
         ("host.example:4455", ("host.example", 4455)),
+        ("quic://host.example:4455", ("host.example", 4455)),
+        ("quic://[::1]:1/", ("::1", 1)),
     ],
 )
 def test_addresses(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize("text", ["", "127.0.0.1", ":80", "host:", "host:70000", "host:-1"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "127.0.0.1", ":80", "host:", "host:70000", "host:-1", "::1:80", "[::1:1", "a b:1", "h/p:1", "u@h:1"],
+)
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no address"):
         parse_address(text)
+
+
+@pytest.mark.parametrize("text", ["tcp://127.0.0.1:80", "http://127.0.0.1:80", "4455"])
+def test_an_error_about_an_address_lists_the_schemes(text: str) -> None:
+    with pytest.raises(ValueError, match="write HOST:PORT or quic://HOST:PORT"):
+        parse_address(text)
+
+
+def test_an_address_without_a_scheme_has_the_default_transport() -> None:
+    assert str(parse_url("host:1", default="tls")) == "tls://host:1"
+    with pytest.raises(ValueError, match="write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"):
+        parse_url("host:1")

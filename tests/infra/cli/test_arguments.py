@@ -108,7 +108,7 @@ REFUSED = [
     "p2panda peer publish create a=1 a=2 --schema blob_v1",
     "p2panda peer publish delete a=1 --schema blob_v1 --document OPERATION",
     "p2panda peer publish delete --file a=file --schema blob_v1 --document OPERATION",
-    f"p2panda peer log {KEY} 18446744073709551616",
+    f"p2panda peer show {KEY}/18446744073709551616",
     "p2panda peer sync 127.0.0.1:1 --sync-mode heights --latency",
     "p2panda peer sync 127.0.0.1:1 --schema x",
     "sds join general 127.0.0.1:1 --hosted --last 3",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,91 @@ async def test_an_address_is_given_up_when_its_failure_stays_the_same() -> None:
 
     with pytest.raises(ConnectError, match="nothing listens"):
         await when_it_answers(dial, 0.01)
+
+
+def test_a_number_without_a_type_is_published_as_text_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--dir", str(tmp_path / "peer")]
+    assert run(["p2panda", "peer", "init", *home]) == 0
+    capsys.readouterr()
+    schema = f"venue_0020{'ab' * 32}"
+    fields = [
+        "name=Culm",
+        "seats=40",
+        "price=1.5",
+        "open=true",
+        "floor:int=2",
+        "code:str=7",
+        "day=2026-11-27",
+    ]
+    assert run(["p2panda", "peer", "publish", "create", *fields, "--schema", schema, *home]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert [line.split(": ", 1)[1] for line in warnings] == [
+        "seats=40 is published as text; write seats:int=40 for an integer",
+        "price=1.5 is published as text; write price:float=1.5 for a number",
+        "open=true is published as text; write open:bool=true for a truth value",
+    ]
+
+
+def test_a_field_of_a_known_schema_needs_no_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--dir", str(tmp_path / "peer")]
+    assert run(["p2panda", "peer", "init", *home]) == 0
+    fields = ["name=venue", "description=1.5", "fields="]
+    wrong = run(["p2panda", "peer", "publish", "create", *fields, "--schema", "schema_definition_v1", *home])
+    assert wrong == 1, "the schema wants a list of relations, so the text is refused"
+    typed = ["name=venue", "description=1.5", "fields:pinned_relation_list="]
+    capsys.readouterr()
+    assert (
+        run(["p2panda", "peer", "publish", "create", *typed, "--schema", "schema_definition_v1", *home]) == 0
+    )
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_show_lists_logs_and_the_entries_of_one_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "peer"
+    hold(home, make_log(author("a"), 4, 3))
+    key = author("a").public_key.hex()
+    for argument, numbers in ((key, [None]), (f"{key}/4", [1, 2, 3]), (f"{key}/5", []), ("0", [])):
+        capsys.readouterr()
+        assert run(["p2panda", "peer", "show", argument, "--dir", str(home), "--json"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [row.get("seq_num") for row in rows] == numbers
+    assert run(["p2panda", "peer", "show", "Z" * 64, "--dir", str(home)]) == 2
+    assert run(["p2panda", "peer", "show", f"{key}:4", "--dir", str(home)]) == 2
+    assert "write KEY/LOG_ID" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_export_goes_to_standard_output_unless_a_file_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, file = tmp_path / "peer", tmp_path / "history.jsonl"
+    hold(home, make_log(author("a"), 4, 3))
+    assert run(["p2panda", "peer", "export", "--dir", str(home)]) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 3
+    for output in ("-", str(file), str(file)):
+        assert run(["p2panda", "peer", "export", "--dir", str(home), "-o", output]) == 0
+    assert capsys.readouterr().out == printed == file.read_text()
+
+
+def test_a_sync_says_what_it_waits_for_and_ends_at_its_timeout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        where = f"quic://127.0.0.1:{silent.getsockname()[1]}"
+        arguments = ["p2panda", "peer", "sync", where, "--timeout", "1", "--dir", str(tmp_path / "new")]
+        assert run(arguments) == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert f"waiting for an answer of {where}, at most 1 s (--timeout)" in shown
+    assert f"new folder for the key and the data: {tmp_path / 'new'}" in shown
+
+
+def test_an_address_of_another_transport_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["p2panda", "peer", "sync", "tcp://127.0.0.1:1"]) == 2
+    assert "quic://HOST:PORT" in capsys.readouterr().err

@@ -244,6 +244,7 @@ _BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     "file": ("file", "new", "history.jsonl"),
     "id": (KEY,),
     "link": ("CID",),
+    "log": (KEY, f"{KEY}/0", "0"),
     "object_": ("1e-2",),
     "path": ("CID", "folder", "CID/file"),
     "peer": (KEY,),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from culm_connectors.errors import ConnectorError
@@ -17,7 +18,7 @@ from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.keys import KeyPair
 from culm_models.p2panda.ingest import Ingest
-from culm_models.p2panda.operations.identifiers import canonical_text
+from culm_models.p2panda.operations.identifiers import SchemaId, canonical_text
 from culm_models.p2panda.operations.operation import (
     Action,
     CheckedOperation,
@@ -125,18 +126,9 @@ class Author:
 
     def _checked_fields(self, draft: Draft, schema: str) -> dict[str, Value] | None:
         """The fields, if p2panda nodes take them. Raises `SchemaMismatchError`, `SchemaIdError`."""
-        known = definition_of(schema, self._read_operation)
+        known = definition_of(schema, partial(_read_operation, self.store))
         check_fields(draft.action, schema, draft.fields, known)
         return dict(draft.fields) if draft.fields is not None else None
-
-    def _read_operation(self, operation_id: bytes) -> Operation | None:
-        operation_place = self.store.place_of(operation_id)
-        if operation_place is None:
-            return None
-        ((_, operation),) = self.store.entries(
-            *operation_place.log, operation_place.seq_num, operation_place.seq_num
-        )
-        return decode_operation(operation)
 
     def _check_document(self, previous: Sequence[bytes], document_id: bytes | None, schema: str) -> None:
         """Raise `AuthoringError` if a previous operation is known to be of another document or schema."""
@@ -147,6 +139,22 @@ class Author:
             info = self.store.log_info(*operation_place.log) if operation_place is not None else None
             if info is not None and info.schema_id != schema:
                 raise AuthoringError(f"the document has the schema {info.schema_id}")
+
+
+def is_schema_known(store: LmdbLogStore, schema_id: str) -> bool:
+    """Whether fields are checked against this schema: a system schema, or one whose definition is held."""
+    schema = canonical_text(schema_id)
+    return (
+        SchemaId.parse(schema).is_system or definition_of(schema, partial(_read_operation, store)) is not None
+    )
+
+
+def _read_operation(store: LmdbLogStore, operation_id: bytes) -> Operation | None:
+    operation_place = store.place_of(operation_id)
+    if operation_place is None:
+        return None
+    ((_, operation),) = store.entries(*operation_place.log, operation_place.seq_num, operation_place.seq_num)
+    return decode_operation(operation)
 
 
 def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ from culm_models.p2panda.operations.schema import FIELD_TYPES, FieldType
 from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.?[0-9]+)([eE][+-]?[0-9]+)?")
 _TYPES: Final = ", ".join(FIELD_TYPES)
 
 
@@ -43,6 +44,26 @@ def parse_fields(pairs: Sequence[str], files: Sequence[str] = ()) -> dict[str, V
         # A text file ends with a newline, which belongs to a text and to nothing else.
         _add(fields, name, _value(name, kind, text if kind == "str" else text.strip()))
     return fields
+
+
+def untyped_numbers(pairs: Sequence[str]) -> Iterator[str]:
+    """Yield advice for each field without a type whose text looks like a number or a truth value."""
+    for pair in pairs:
+        label, _, text = pair.partition("=")
+        kind = _apparent_type(text)
+        if ":" not in label and kind is not None:
+            yield f"{pair[:80]} is published as text; write {label[:80]}:{kind}={text[:80]} for {_A[kind]}"
+
+
+_A: Final = {"int": "an integer", "float": "a number", "bool": "a truth value"}
+
+
+def _apparent_type(text: str) -> FieldType | None:
+    if text in ("true", "false"):
+        return "bool"
+    if _INTEGER.fullmatch(text) is not None:
+        return "int"
+    return "float" if _DECIMAL.fullmatch(text) is not None else None
 
 
 def _split(pair: str, default: FieldType, form: str) -> tuple[str, FieldType, str]:

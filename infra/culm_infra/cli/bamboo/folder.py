@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from culm_infra.cli.kit.log_names import parse_log_name
 from culm_infra.cli.kit.options import words
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
@@ -49,7 +49,7 @@ def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
 
 OneLog = Annotated[
     str,
-    typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
+    typer.Option("--log", metavar="KEY/LOG_ID", help="The log; ID alone: own.", autocompletion=complete_log),
 ]
 Start = Annotated[int, typer.Option("--from", min=1, max=MAX_VALUE, help="The first entry of the range.")]
 End = Annotated[
@@ -59,7 +59,7 @@ LogOption = Annotated[
     list[str] | None,
     typer.Option(
         "--log",
-        metavar="KEY/ID",
+        metavar="KEY/LOG_ID",
         help="A log: the author's key in hex, and its id; ID alone is one of the own logs. Repeatable.",
         autocompletion=complete_log,
     ),
@@ -132,7 +132,7 @@ def log_name(log: LogKey) -> str:
 
 def parse_log(text: str, folder: Path) -> LogKey:
     """Parse the name of a log. Raises `typer.BadParameter`; `KeyFileError` if there is no own key."""
-    key, log_id = _parse_log_name(text)
+    key, log_id = parse_log_name(text)
     if key is None:
         from culm_connectors.edge.keyfile import load_key
 
@@ -144,20 +144,13 @@ def parse_log(text: str, folder: Path) -> LogKey:
 def check_logs(names: list[str] | None) -> None:
     """Raise `typer.BadParameter` unless each name is that of a log. Runs before anything else is done."""
     for name in names or ():
-        _parse_log_name(name)
+        parse_log_name(name)
 
 
 def check_range(start: int, end: int | None) -> None:
     """Raise `typer.BadParameter` if a range of entries ends before its start."""
     if end is not None and end < start:
         raise typer.BadParameter(f"the range ends at {end}, before its start {start}")
-
-
-def _parse_log_name(text: str) -> tuple[bytes | None, int]:
-    named = re.fullmatch(r"(?:([0-9a-fA-F]{64})/)?([0-9]{1,20})", text)
-    if named is None or int(named[2]) > MAX_VALUE:
-        raise typer.BadParameter(f"{text!r} names no log: write KEY/ID, the key as 64 hex digits")
-    return None if named[1] is None else bytes.fromhex(named[1]), int(named[2])
 
 
 def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:

@@ -4,4 +4,5 @@
 - ``output``: text, tables and JSON. ``log_lines``: log lines of programs that run until they are stopped.
 - ``reaching``: the wait for Kafka. ``new_paths``: files and folders that appear whole.
 - ``data_folder``: the folder of a command's key and data, and its option ``--dir``.
+- ``log_names``: names of logs, KEY/LOG_ID.
 """

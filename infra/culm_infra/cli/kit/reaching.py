@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from culm_infra.cli.kit.output import safe, say
@@ -30,3 +33,44 @@ def reach(kafka: KafkaSettings, timeout_s: float) -> None:
             raise
         say(f"waiting for Kafka at {safe(kafka.bootstrap)}, at most {timeout_s:g} s (--timeout)")
         await_brokers(client, timeout_s - _SILENT_S)
+
+
+@contextmanager
+def announced_wait(kafka: KafkaSettings) -> Iterator[None]:
+    """Say within a second of the start of the block that Kafka does not answer, if that is so.
+
+    The block itself does the waiting.
+    """
+    ended = threading.Event()
+
+    def look() -> None:
+        from culm_topics.errors import KafkaFailure
+        from culm_topics.kafka import clients
+        from culm_topics.kafka.cluster import await_brokers
+
+        try:
+            await_brokers(clients.admin(kafka), _SILENT_S)
+        except KafkaFailure as error:
+            if error.passes and not ended.is_set():
+                say(f"waiting for Kafka at {safe(kafka.bootstrap)}")
+
+    threading.Thread(target=look, name="announced wait", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+@contextmanager
+def announced(message: str) -> Iterator[Callable[[], None]]:
+    """Say what the block waits for if it has not ended within a second.
+
+    Yields a function for the end of the wait if the block goes on after it.
+    """
+    timer = threading.Timer(_SILENT_S, lambda: say(safe(message)))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield timer.cancel
+    finally:
+        timer.cancel()

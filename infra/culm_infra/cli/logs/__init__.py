@@ -1,4 +1,4 @@
-"""`culm logs`: `entries`, `peers` and `blocks` read the topics, `index` the index of a connector.
+"""`culm logs`: `entries`, `status` and `blocks` read the topics, `index` the index of a connector.
 
 `output` formats an entry.
 """
@@ -22,8 +22,7 @@ app = noun(
         "tail": "logs.entries:tail",
         "list": "logs.entries:list_",
         "export": "logs.entries:export",
-        "peers": "logs.peers:peers",
-        "vv": "logs.peers:vv",
+        "status": "logs.status:status",
         "blocks": "logs.blocks:blocks",
         "repair": "logs.index:repair",
         "index": "logs.index:app",

@@ -12,7 +12,7 @@ import typer
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.options import KafkaFlags, refuse
 from culm_infra.cli.kit.output import Results, say
-from culm_infra.cli.logs.peers import find_peer, short_id
+from culm_infra.cli.logs.status import find_peer, short_id
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
 from culm_topics.kafka.clients import KafkaSettings
@@ -33,7 +33,8 @@ def blocks(
         int | None, typer.Option(min=0, max=65_535, help="The logs of this block, one by one.")
     ] = None,
     peer: Annotated[
-        str | None, typer.Option(metavar="PEER", help="What this peer holds of it: its id, or how it starts.")
+        str | None,
+        typer.Option(metavar="PEER_ID", help="What this peer holds of it: its id, or how it starts."),
     ] = None,
     kafka: KafkaFlags,
     results: Results,
@@ -42,7 +43,7 @@ def blocks(
     yet.
 
     With `--peer`, show how far that peer is behind in each schema or block: the job `blocks` keeps a version
-    vector for each block, beside the global one that `culm logs vv` shows.
+    vector for each block, beside the global one that `culm logs status PEER_ID` shows.
 
     Example: `culm logs blocks --peer 2f8e50c2 --each`
     """

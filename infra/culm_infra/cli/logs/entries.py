@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from culm_infra.cli.kit import options
+from culm_infra.cli.kit.log_names import parse_full_log_name
 from culm_infra.cli.kit.options import KafkaFlags, public_key
 from culm_infra.cli.kit.output import (
     EXIT_DEGRADED,
@@ -41,13 +42,13 @@ class LogSelection:
         list[str] | None, typer.Option(metavar="PUBLIC_KEY", help="Only this author (hex); repeatable.")
     ] = None
     log: Annotated[
-        list[str] | None, typer.Option(metavar="PUBLIC_KEY:LOG_ID", help="Only this log; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY/LOG_ID", help="Only this log; repeatable.")
     ] = None
 
     def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:
         """Return a consumer of these logs."""
         authors = [public_key(text, "--author") for text in self.author] if self.author else None
-        logs = [_log(text) for text in self.log] if self.log else None
+        logs = [parse_full_log_name(text) for text in self.log] if self.log else None
         # The command itself reports skipped records.
         arguments.setdefault("on_problem", lambda _: None)
         return LogConsumer(
@@ -99,7 +100,7 @@ def export(
         typer.Option(
             "--output", "-o", help="File to write: .jsonl, .ndjson or .parquet; - prints JSON Lines."
         ),
-    ],
+    ] = Path("-"),
     kafka: KafkaFlags,
     selection: LogSelection,
     bare: Bare = False,
@@ -206,10 +207,3 @@ def _show_problem(problem: LogProblem, results: Results) -> None:
         return
     what = "passed over" if problem.log is None else "set aside until it is whole"
     say(f"[yellow]{what}: {safe(problem.error)} ({problem.code})[/]")
-
-
-def _log(text: str) -> tuple[bytes, int]:
-    key, sign, number = text.partition(":")
-    if not sign or not (number.isascii() and number.isdigit()) or int(number) >= 1 << 64:
-        raise typer.BadParameter(f"{text!r} is not PUBLIC_KEY:LOG_ID", param_hint="--log")
-    return public_key(key, "--log"), int(number)

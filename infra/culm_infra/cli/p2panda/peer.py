@@ -7,19 +7,24 @@ import itertools
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO
 
 import typer
 
 from culm_infra.cli.connector import address
 from culm_infra.cli.kit import options
+from culm_infra.cli.kit.log_names import parse_log_name
+from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
-from culm_infra.cli.kit.options import from_hex, optional_hex
+from culm_infra.cli.kit.options import from_hex, optional_hex, public_key
 from culm_infra.cli.kit.output import EXIT_FAILED, Results, counting, emit_json, print_table, safe, say
+from culm_infra.cli.kit.reaching import announced
 from culm_infra.cli.p2panda.peer_home import (
     entry_row,
     folder,
+    limit_text,
     log_rows,
+    peer_id_of,
     print_summary,
     serve_until_interrupted,
     store,
@@ -27,13 +32,13 @@ from culm_infra.cli.p2panda.peer_home import (
     with_peer,
 )
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
-from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
 
 _IMPORT_CHUNK = 1_000
+_KEY_DIGITS: Final = 64
 
 Directory = Annotated[
     Path | None,
@@ -60,6 +65,8 @@ def init(directory: Directory = None, *, results: Results) -> None:
     key_pair = make_key(home)
     results.one({"peer_id": key_pair.public_key, "directory": str(home)}, key_pair.public_key.hex())
     results.say(f"the key is in {safe(home)}; keep it: everyone who has it can write as this peer")
+    chosen = "" if directory is None else f" --dir {directory}"
+    results.next(f"culm p2panda peer publish create NAME=VALUE --schema SCHEMA_ID{chosen}")
 
 
 def publish(
@@ -92,8 +99,8 @@ def publish(
 
     Example: `culm p2panda peer publish create name=Culm height:int=3 --schema venue_0020…`
     """
-    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips
-    from culm_connectors.p2panda.reference_peer.field_texts import parse_fields
+    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips, is_schema_known
+    from culm_connectors.p2panda.reference_peer.field_texts import parse_fields, untyped_numbers
 
     document_id = optional_hex(document, "--document")
     if action == "delete" and (field or file):
@@ -105,10 +112,16 @@ def publish(
         if not follows and document_id is not None:
             follows = document_tips(peer.store, document_id)
         draft = Draft(action, schema, fields, document_id, follows or None)
-        return await peer.publish([draft])
+        published = await peer.publish([draft])
+        if not is_schema_known(peer.store, schema):
+            for advice in untyped_numbers(field or []):
+                say(f"[bold yellow]warning[/]: {safe(advice)}")
+        return published
 
     (checked,) = asyncio.run(with_peer(directory, work))
     results.one(entry_row(checked), checked.hash.hex())
+    chosen = "" if directory is None else f" --dir {directory}"
+    results.next(f"culm p2panda peer show{chosen}", f"culm p2panda peer sync HOST:PORT{chosen}")
 
 
 def import_logs(
@@ -145,33 +158,45 @@ def import_logs(
 def export(
     directory: Directory = None,
     *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="PATH", help="The file to write; - prints the lines.")
+    ] = Path("-"),
     schema: options.OnlySchemas = None,
 ) -> None:
-    """Print all entries of this peer as JSON Lines, log by log.
+    """Write all entries of this peer as JSON Lines, log by log.
 
-    Example: `culm p2panda peer export > history.jsonl`
+    Example: `culm p2panda peer export -o history.jsonl`
     """
+    if str(output) == "-":
+        _write_entries(sys.stdout, directory, schema)
+        return
+    with new_path(output, replaces_file=True) as unfinished, unfinished.open("w", encoding="utf-8") as file:
+        _write_entries(file, directory, schema)
+
+
+def _write_entries(file: TextIO, directory: Path | None, schema: list[str] | None) -> None:
     from culm_connectors.logs.interchange import write_pairs
 
     with store(directory) as opened:
         for public_key, log_id, height in opened.log_heights(schema or opened.schema_ids()):
-            write_pairs(sys.stdout, opened.entries(public_key, log_id, 1, height))
+            write_pairs(file, opened.entries(public_key, log_id, 1, height))
 
 
 def sync(
     context: typer.Context,
-    where: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A connector or another peer.")],
+    where: Annotated[str, typer.Argument(metavar="[quic://]HOST:PORT", help="A connector or another peer.")],
     *,
     live: Annotated[bool, typer.Option("--live", help="Stay, and exchange what is new.")] = False,
-    wait_s: Annotated[
-        float,
+    timeout_s: Annotated[
+        float | None,
         typer.Option(
-            "--wait",
-            min=0,
+            "--timeout",
+            min=0.1,
             metavar="SECONDS",
-            help="Give up only after so long without an answer, or without schemas of ours being served.",
+            help="Give up after so long without an answer, or without our schemas being served; by default "
+            "at the first failure.",
         ),
-    ] = 0.0,
+    ] = None,
     expect: options.ExpectedPeer = None,
     schema: Schemas = None,
     directory: Directory = None,
@@ -186,10 +211,13 @@ def sync(
 
     Example: `culm p2panda peer sync 127.0.0.1:4455 --live`
     """
-    target = address(where)
+    target = address(where, "HOST:PORT")
     expected = optional_hex(expect, "--expect")
+    patience_s = timeout_s or 0.0
     if mode == "heights":
-        options.refuse(context, ["latency"], "is about set reconciliation, which --mode heights does without")
+        options.refuse(
+            context, ["latency"], "is about set reconciliation, which --sync-mode heights does without"
+        )
 
     from culm_connectors.p2panda.reference_peer.sync_progress import QUIET_S
 
@@ -200,12 +228,21 @@ def sync(
                 text = f"received {summary.entries_received}, sent {summary.entries_sent}"
                 count(description=text, completed=summary.entries_received)
 
-            summary = await when_it_answers(
-                lambda: peer.sync(
-                    target, expected_peer_id=expected, progress=show, quiet_s=max(QUIET_S, wait_s)
-                ),
-                wait_s,
-            )
+            with announced(f"waiting for an answer of {where}{limit_text(timeout_s)}") as answered:
+
+                def show_answer(summary: SyncSummary) -> None:
+                    answered()
+                    show(summary)
+
+                summary = await when_it_answers(
+                    lambda: peer.sync(
+                        target,
+                        expected_peer_id=expected,
+                        progress=show_answer,
+                        quiet_s=max(QUIET_S, patience_s),
+                    ),
+                    patience_s,
+                )
         print_summary(summary, results)
         if live:
             say("staying; interrupt to leave")
@@ -228,7 +265,7 @@ def sync(
 
 
 def serve(
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to accept peers.")] = (
+    listen: Annotated[str, typer.Option(metavar="[quic://]HOST:PORT", help="Where to accept peers.")] = (
         "127.0.0.1:0"
     ),
     *,
@@ -240,22 +277,26 @@ def serve(
 
     Example: `culm p2panda peer serve --listen 127.0.0.1:4466`
     """
-    where = address(listen)
+    where = address(listen, "--listen")
 
     async def work(peer: ReferencePeer) -> None:
         async with peer.serve(where) as listener:
             host, port = listener.address
             results.one({"address": f"{host}:{port}", "peer_id": peer.peer_id}, f"{host}:{port}")
             results.say(f"serving as {peer.peer_id.hex()}")
+            results.next(f"culm p2panda peer sync {host}:{port} --dir DIR")
             await serve_until_interrupted()
 
     asyncio.run(with_peer(directory, work, schemas=schema, make=True))
 
 
-def show_log(
-    public_key: Annotated[str | None, typer.Argument(help="The author; by default this peer.")] = None,
-    log_id: Annotated[
-        int | None, typer.Argument(min=0, max=MAX_VALUE, help="One log, with its entries.")
+def show(
+    log: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KEY[/LOG_ID]",
+            help="An author, or one log; LOG_ID alone is a log of this peer. By default this peer's logs.",
+        ),
     ] = None,
     *,
     directory: Directory = None,
@@ -263,22 +304,29 @@ def show_log(
 ) -> None:
     """List an author's logs, or the entries of one log.
 
-    Example: `culm p2panda peer log`
+    Example: `culm p2panda peer show`; `culm p2panda peer show 0`
     """
-    from culm_connectors.p2panda.reference_peer.peer import peer_key
-
-    author = optional_hex(public_key, "PUBLIC_KEY") or peer_key(folder(directory)).public_key
+    author, log_id = _author_and_log(log)
     rows: list[dict[str, Any]] = []
     with store(directory) as opened:
+        author = author or peer_id_of(directory)
         if log_id is None:
             rows = [row for row in log_rows(opened) if row["public_key"] == author]
         else:
             pairs = opened.entries(author, log_id, 1, opened.height(author, log_id))
             rows = [entry_row(check_entry(*pair, verify_signature=False)) for pair in pairs]
-    if rows or results.json:
-        results.rows(rows, list(rows[0]) if rows else ())
+    if rows:
+        results.rows(rows, list(rows[0]))
     else:
-        say("nothing of it is stored")
+        results.say("nothing of it is stored")
+
+
+def _author_and_log(text: str | None) -> tuple[bytes | None, int | None]:
+    if text is None:
+        return None, None
+    if len(text) == _KEY_DIGITS:
+        return public_key(text, "KEY[/LOG_ID]"), None
+    return parse_log_name(text, "KEY[/LOG_ID]")
 
 
 def status(directory: Directory = None, *, results: Results) -> None:
@@ -286,10 +334,7 @@ def status(directory: Directory = None, *, results: Results) -> None:
 
     Example: `culm p2panda peer status --json`
     """
-    from culm_connectors.p2panda.reference_peer.peer import peer_key
-
-    home = folder(directory)
-    peer_id = peer_key(home).public_key
+    home, peer_id = folder(directory), peer_id_of(directory)
     with store(directory) as opened:
         logs, entries = opened.counts()
         row = {
@@ -304,6 +349,8 @@ def status(directory: Directory = None, *, results: Results) -> None:
         emit_json(row)
     else:
         print_table(None, ["", ""], [[name, value] for name, value in row.items()])
+    if not logs:
+        results.next("culm p2panda peer publish create NAME=VALUE --schema SCHEMA_ID")
 
 
 app = noun(
@@ -315,7 +362,7 @@ app = noun(
         "export": export,
         "sync": sync,
         "serve": serve,
-        "log": show_log,
+        "show": show,
         "status": status,
     },
 )

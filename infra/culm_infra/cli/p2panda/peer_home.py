@@ -76,7 +76,7 @@ def print_summary(summary: SyncSummary, results: Results) -> None:
     )
     if summary.not_served:
         count, first = len(summary.not_served), safe(summary.not_served[0])
-        say(f"{count} of our schemas not served there, or not yet (`--wait` waits): {first}")
+        say(f"{count} of our schemas not served there, or not yet (`--timeout` waits): {first}")
     if not summary.schema_ids:
         say("there is no schema that both announce")
 
@@ -165,6 +165,18 @@ def _loaded(
 def folder(directory: Path | None) -> Path:
     """Return the peer's folder."""
     return _folder_of(_loaded(directory))
+
+
+def peer_id_of(directory: Path | None) -> bytes:
+    """Return the id of the peer in this folder. Raises `KeyFileError`."""
+    from culm_connectors.p2panda.reference_peer.peer import peer_key
+
+    return peer_key(folder(directory)).public_key
+
+
+def limit_text(timeout_s: float | None) -> str:
+    """Return how long a command waits, as the end of a sentence; empty without a timeout."""
+    return "" if timeout_s is None else f", at most {timeout_s:g} s (--timeout)"
 
 
 def _folder_of(settings: CulmSettings) -> Path:

@@ -1,4 +1,4 @@
-"""``culm logs peers`` and ``vv``: the logs that each peer holds, and how far it is behind."""
+"""``culm logs status``: the logs that each peer holds, or one peer, and how far it is behind."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from culm_models.lifts import LIFTS
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, Offer, split_offer
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.logs.version_vectors import read_vectors
+from culm_topics.logs.version_vectors import Vectors, read_vectors
 from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import HEIGHTS_PEER_ID
 
 _SHOWN_SCHEMAS = 3
+
+Announcements = dict[bytes, tuple[tuple[str, ...], Offer | None]]
+"""The schemas and the offer of each peer's latest announcement."""
 
 
 def _short_offer(offer: dict[str, Any]) -> str:
@@ -28,7 +31,7 @@ def _short_offer(offer: dict[str, Any]) -> str:
 
 
 def short_id(identifier: bytes) -> str:
-    """Return the first 16 hex digits of an id, enough for people and for `culm logs vv`."""
+    """Return the first 16 hex digits of an id, enough for people and for `culm logs status`."""
     return identifier.hex()[:16] + "…"
 
 
@@ -55,18 +58,34 @@ VECTOR: Final[Columns] = {
 }
 
 
-def peers(*, kafka: KafkaFlags, results: Results) -> None:
+def status(
+    peer: Annotated[
+        str | None,
+        typer.Argument(metavar="PEER_ID", help="Show this peer log by log: its id in hex, or how it starts."),
+    ] = None,
+    *,
+    kafka: KafkaFlags,
+    results: Results,
+) -> None:
     """List every known peer: its schemas, the logs it holds, and how many of their entries it is missing.
 
-    A peer may offer modes (0 log heights, 1 set reconciliation) and lifts, the functions by which it makes
-    fingerprints. Logs of which a peer holds nothing are not counted, since it may not want them.
+    With PEER_ID, show the version vector of that peer: its sequence number in each log, the log's height, and
+    the difference. A peer may offer modes (0 log heights, 1 set reconciliation) and lifts, the functions by
+    which it makes fingerprints. Logs of which a peer holds nothing are not counted, since it may not want
+    them.
 
-    Example: `culm logs peers`
+    Example: `culm logs status`; `culm logs status 2f8e50c2`
     """
     reached = kafka.settings()
     vectors = read_vectors(reached)
+    if peer is not None:
+        _show_vector(vectors, peer, results)
+    else:
+        _show_peers(vectors, _announcements(reached), results)
+
+
+def _show_peers(vectors: Vectors, announced: Announcements, results: Results) -> None:
     heights = vectors.heights
-    announced = _announcements(reached)
     rows: list[dict[str, Any]] = []
     for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):
         vector = vectors.by_peer.get(peer_id, {})
@@ -87,19 +106,11 @@ def peers(*, kafka: KafkaFlags, results: Results) -> None:
     if not heights:
         results.say(NOTHING_REPLICATED)
     results.rows(rows, PEERS)
+    if rows:
+        results.next("culm logs status PEER_ID")
 
 
-def vv(
-    peer: Annotated[str, typer.Argument(metavar="PEER", help="The peer's id in hex, or how it starts.")],
-    *,
-    kafka: KafkaFlags,
-    results: Results,
-) -> None:
-    """Show one peer's version vector: its sequence number in each log, the log's height, and the difference.
-
-    Example: `culm logs vv 2f8e50c2`
-    """
-    vectors = read_vectors(kafka.settings())
+def _show_vector(vectors: Vectors, peer: str, results: Results) -> None:
     heights = vectors.heights
     peer_id = find_peer(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
     rows: list[dict[str, Any]] = [
@@ -126,11 +137,11 @@ def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
     if len(matching) == 1:
         return matching[0]
     if not matching:
-        raise InfraError(f"no peer's id starts with {start!r}", hint="`culm logs peers` lists those heard of")
+        raise InfraError(f"no peer's id starts with {start!r}", hint="`culm logs status` lists known peers")
     raise InfraError(f"{len(matching)} peers' ids start with {start!r}", hint="give more of the id")
 
 
-def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], Offer | None]]:
+def _announcements(kafka: KafkaSettings) -> Announcements:
     """Return the schemas and the offer of each peer's latest announcement; malformed ones are ignored."""
     latest: dict[bytes, Announce] = {}
     for message in read_to_end(kafka, "announcements"):

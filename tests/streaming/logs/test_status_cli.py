@@ -1,4 +1,4 @@
-"""`culm logs peers` and `culm logs vv` read what the job wrote."""
+"""`culm logs status` reads what the jobs wrote."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def answers(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
+def test_status_shows_schemas_and_how_far_each_peer_is_behind(
     flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["logs", "peers", *flags, "--json"]) == 0
+    assert run(["logs", "status", *flags, "--json"]) == 0
     assert answers(capsys) == [
         {
             "peer": PEER.hex(),
@@ -68,19 +68,19 @@ def test_peers_shows_schemas_and_how_far_each_peer_is_behind(
             "entries_behind": 0,
         },
     ]
-    assert run(["logs", "peers", *flags]) == 0
+    assert run(["logs", "status", *flags]) == 0
     shown = capsys.readouterr().out
     assert "announces" in shown and "culm_offers" not in shown
     assert "mode 0, 1" in shown
 
 
-def test_vv_shows_one_peer_by_the_start_of_its_id(
+def test_status_shows_one_peer_by_the_start_of_its_id(
     flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["logs", "vv", "0101", *flags, "--json"]) == 0
+    assert run(["logs", "status", "0101", *flags, "--json"]) == 0
     assert [(row["log_id"], row["seq_num"], row["height"], row["behind"]) for row in answers(capsys)] == [
         (0, 3, 3, 0),
         (1, 5, 8, 3),
     ]
-    assert run(["logs", "vv", "ff", *flags]) == 1
-    assert run(["logs", "vv", "", *flags, "--json"]) == 0
+    assert run(["logs", "status", "ff", *flags]) == 1
+    assert run(["logs", "status", "", *flags, "--json"]) == 0
