@@ -16,7 +16,6 @@ from culm_infra.cli.sds.channel import Channel, check_channel, open_index
 from culm_infra.cli.sds.lines import content_text
 from culm_infra.errors import InfraError
 from culm_models.sds.wire.codec import decode
-from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.keys import is_id
 from culm_topics.sds.retrieval_hints import StoreHint
 from culm_topics.sds.store import SdsStore, StoredMessage
@@ -50,10 +49,7 @@ def fetch(
     check_channel(channel)
     if output is not None and results.json:
         raise typer.BadParameter("--output writes the message's bytes as they are", param_hint="--json")
-    reached = kafka.settings()
-    stored = (
-        _by_hint(reached, channel, wanted) if _HINT.fullmatch(wanted) else _by_id(reached, channel, wanted)
-    )
+    stored = _by_hint(kafka, channel, wanted) if _HINT.fullmatch(wanted) else _by_id(kafka, channel, wanted)
     if output is not None:
         if str(output) == "-":
             sys.stdout.buffer.write(stored.wire)
@@ -69,10 +65,11 @@ def fetch(
         _show(row)
 
 
-def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage:
+def _by_id(flags: KafkaFlags, channel: str, message_id: str) -> StoredMessage:
 
     if not is_id(message_id):
         raise InfraError(f"no message's id has {len(message_id.encode())} bytes", hint="give the whole id")
+    kafka = flags.settings()
     with open_index(kafka, channel) as index, SdsStore(kafka, index) as store:
         stored = store.by_ids(channel, [message_id]).found.get(message_id)
         if stored is not None:
@@ -89,14 +86,14 @@ def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage
     )
 
 
-def _by_hint(kafka: KafkaSettings, channel: str, text: str) -> StoredMessage:
+def _by_hint(flags: KafkaFlags, channel: str, text: str) -> StoredMessage:
 
     hint = StoreHint.parse(bytes.fromhex(text))
     if hint is None:
         raise InfraError(
             f"{text} is no retrieval hint of ours", hint="4b, 8 digits of the partition, 16 of the offset, 8"
         )
-    with SdsStore(kafka, None) as store:
+    with SdsStore(flags.settings(), None) as store:
         stored = store.by_hint(channel, hint)
     if stored is None:
         raise InfraError(
