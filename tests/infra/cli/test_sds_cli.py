@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,19 @@ def test_a_tail_may_begin_at_a_number_and_show_every_event(settings: KafkaSettin
     assert len(lines) == len(EVENTS)
     assert "ann: joined" in lines[0]
     assert "↑ inserted" in lines[3]
+
+
+def test_a_tail_may_begin_at_a_time_of_the_channel(settings: KafkaSettings, capsys: Capture) -> None:
+    write_events(settings, CHANNEL, EVENTS)
+    third = datetime.fromtimestamp((TIME_MS + 3) / 1_000, UTC).isoformat(timespec="milliseconds")
+    assert culm(settings, "tail", CHANNEL, "--no-follow", "--from", third, "--json") == 0
+    assert [row["message_id"] for row in printed(capsys)] == ["a", "c"]
+    assert culm(settings, "tail", CHANNEL, "--no-follow", "--from", third, "--all", "--json") == 0
+    assert [row["number"] for row in printed(capsys)] == [3, 4, 5, 6]
+    assert culm(settings, "tail", CHANNEL, "--no-follow", "--from", "0s", "--json") == 0
+    talk = capsys.readouterr()
+    assert talk.out == ""
+    assert "no such events" in talk.err
 
 
 def test_a_tail_follows_what_comes_until_it_is_interrupted(settings: KafkaSettings) -> None:
@@ -253,6 +267,7 @@ def test_a_transfer_is_asked_of_the_job_by_an_operator(
     [
         (("tail", CHANNEL, "--from", "yesterday"), 2),
         (("tail", CHANNEL, "--from", "0"), 2),
+        (("tail", CHANNEL, "--from", "0:3"), 2),
         (("tail", CHANNEL, "--all", "--count", "3"), 2),
         (("tail", ""), 1),
         (("status", "x" * 1_025), 1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,8 +22,13 @@ from culm_infra.cli.kit.output import (
     safe,
     say,
 )
+from culm_infra.cli.kit.start_at import From, StartAt, parse_start, start_offsets
 from culm_infra.cli.logs.output import as_json, as_text, writer
 from culm_topics.logs.consumer import LogConsumer, LogEntry, LogProblem
+
+if TYPE_CHECKING:
+    from culm_topics.kafka.clients import KafkaSettings
+    from culm_topics.logs.consumer.assignment import Start
 
 _PROGRESS_EVERY = 500
 _SHOWN_PROBLEMS = 20
@@ -45,14 +50,20 @@ class LogSelection:
         list[str] | None, typer.Option(metavar="KEY/LOG_ID", help="Only this log; repeatable.")
     ] = None
 
-    def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:
-        """Return a consumer of these logs."""
+    def consumer(self, kafka: KafkaFlags, *, start: StartAt = "beginning", **arguments: Any) -> LogConsumer:
+        """Return a consumer of these logs. Raises `typer.BadParameter`, and the errors of `start_offsets`."""
         authors = [public_key(text, "--author") for text in self.author] if self.author else None
         logs = [parse_full_log_name(text) for text in self.log] if self.log else None
         # The command itself reports skipped records.
         arguments.setdefault("on_problem", lambda _: None)
+        settings = kafka.settings()
         return LogConsumer(
-            kafka.settings(), schema_ids=self.schema or None, public_keys=authors, logs=logs, **arguments
+            settings,
+            schema_ids=self.schema or None,
+            public_keys=authors,
+            logs=logs,
+            start=_consumer_start(start, settings),
+            **arguments,
         )
 
 
@@ -60,27 +71,31 @@ def tail(
     *,
     kafka: KafkaFlags,
     selection: LogSelection,
-    since: Annotated[
-        Literal["beginning", "end"],
-        typer.Option("--from", help="Where to start: at the first entry, or with new ones."),
-    ] = "end",
+    since: From = "now",
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
     bare: Bare = False,
     sparse: Sparse = False,
     results: Results,
 ) -> None:
-    """Print entries as they are replicated, until interrupted.
+    """Print entries as they are replicated, until interrupted. Without `--from`, only new ones.
 
-    Example: `culm logs tail --from beginning --schema schema_definition_v1`
+    `logs` has several partitions, and each has offsets of its own: `--from 3:1200` starts at offset 1200 of
+    partition 3 and at the end of the others, `--from 0:7,1:9` names two, and a time applies to all. With
+    `--json` each entry has its partition and offset. An entry that repeats one before the start may be
+    printed.
+
+    Example: `culm logs tail --from beginning --schema schema_definition_v1`, `culm logs tail --from 2h`
     """
+    start = parse_start("now" if since is None else since, "PARTITION:OFFSET")
     left = count
     consumer = selection.consumer(
         kafka,
-        start=since,
+        start=start,
         bare_logs=bare,
         sparse=sparse,
         on_problem=lambda problem: _show_problem(problem, results),
     )
+    results.say("waiting for entries; interrupt to stop")
     with consumer:
         for entry in consumer:
             if results.json:
@@ -91,6 +106,18 @@ def tail(
                 left -= 1
                 if left == 0:
                     return
+
+
+def _consumer_start(start: StartAt, settings: KafkaSettings) -> Start:
+    """Return the start of a consumer. Raises the errors of `start_offsets`."""
+    from culm_topics.readers.partitions import TopicPartitions
+
+    if start == "beginning":
+        return "beginning"
+    if start == "now":
+        return "end"
+    with TopicPartitions(settings, "logs") as reader:
+        return start_offsets(start, reader)
 
 
 def export(

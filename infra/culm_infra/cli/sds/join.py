@@ -7,7 +7,7 @@ import contextlib
 import sys
 import threading
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from culm_infra.cli.connector import address
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.options import optional_hex
 from culm_infra.cli.kit.output import Results, safe, say
+from culm_infra.cli.kit.start_at import StartAt, StartNumber, StartTime, parse_start
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import STATES, Screen
 from culm_infra.cli.sds.participation import (
@@ -24,11 +25,14 @@ from culm_infra.cli.sds.participation import (
     history,
     participating,
 )
+from culm_infra.cli.sds.tail import NUMBER
 from culm_infra.patience import interrupted
 from culm_models.errors import CulmError
 
 if TYPE_CHECKING:
+    from culm_connectors.sds.participants.client import EventPosition
     from culm_connectors.transport import Address
+    from culm_topics.sds.records import SdsEventRecord
 
 _WORTH_A_LINE = frozenset({"lost", "rejected", "clock_ahead"})
 _MAX_LINES = 256
@@ -47,8 +51,13 @@ def join(
     ] = False,
     flags: ParticipantFlags,
     since: Annotated[
-        Literal["beginning", "now"] | None,
-        typer.Option("--from", help="--hosted: where to start; by default where this client stopped."),
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="beginning|now|NUMBER|TIME",
+            help="--hosted: where to start, as for `culm sds tail`; by default where this client stopped.",
+            autocompletion=options.words("beginning", "now"),
+        ),
     ] = None,
     last: Annotated[
         int, typer.Option(min=0, max=_MAX_LAST, help="Show so many messages of former times first.")
@@ -70,29 +79,34 @@ def join(
         options.refuse(context, ["last"], "the events of a hosted participant are in `culm sds tail`")
     if since is not None and not hosted:
         raise typer.BadParameter("a full participant remembers its position", param_hint="--from")
+    start = None if since is None else parse_start(since, NUMBER)
     target, expected = address(where), optional_hex(expect, "--expect")
-    asyncio.run(_run(identity, target, expected, since, last, json=results.json))
+    asyncio.run(_run(identity, target, expected, start, last, json=results.json))
 
 
 async def _run(
     identity: ParticipantIdentity,
     target: Address,
     expected: bytes | None,
-    since: Literal["beginning", "now"] | None,
+    start: StartAt | None,
     last: int,
     *,
     json: bool,
 ) -> None:
-    from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING
-
     # Programs also receive state changes of messages that an earlier process printed.
     screen = Screen(identity.channel_id, _WORTH_A_LINE | STATES if json else _WORTH_A_LINE, json)
     stop = interrupted()
     if not identity.hosted:
         for event in history(identity, last):
             screen.event(event)
-    start = {None: None, "beginning": FROM_THE_BEGINNING, "now": FROM_NOW}[since]
-    async with participating(identity, target, expected, screen.event, since=start) as participation:
+    since = None if start is None else _position_of(start)
+    since_ms = start.time_ms if isinstance(start, StartTime) else 0
+
+    def show(event: SdsEventRecord) -> None:
+        if event.time_ms >= since_ms:
+            screen.event(event)
+
+    async with participating(identity, target, expected, show, since=since) as participation:
         say(f"you are {safe(identity.participant_id)}; lines that you type are sent, /help lists commands")
         connection_shown = asyncio.create_task(_show_connection(participation, target))
         typing = asyncio.create_task(_send_lines(participation, stop))
@@ -105,6 +119,24 @@ async def _run(
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
                 await participation.leave()
+
+
+def _position_of(start: StartAt) -> EventPosition:
+    """Return the position of a client that starts there; at a time, all events are read.
+
+    Raises `typer.BadParameter`.
+    """
+    from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING, EventPosition
+
+    match start:
+        case "now":
+            return FROM_NOW
+        case "beginning" | StartTime():
+            return FROM_THE_BEGINNING
+        case StartNumber(number=number) if number > 0:
+            return EventPosition(number - 1, b"")
+        case _:
+            raise typer.BadParameter("the events of a channel have numbers from 1", param_hint="--from")
 
 
 async def _show_connection(participation: Participation, target: Address) -> None:

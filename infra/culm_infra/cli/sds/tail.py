@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from culm_infra.cli.kit.options import KafkaFlags
+from culm_infra.cli.kit.options import KafkaFlags, words
 from culm_infra.cli.kit.output import Results, say
+from culm_infra.cli.kit.start_at import StartAt, StartNumber, StartTime, parse_start
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import Screen
 from culm_topics.sds.events import SdsEventReader
 
 _ALWAYS = frozenset({"lost"})
-
-
-def _complete_start(incomplete: str) -> list[str]:
-    return [word for word in ("beginning", "now") if word.startswith(incomplete)]
+NUMBER = "an event's number"
 
 
 def tail(
@@ -26,10 +25,10 @@ def tail(
         str | None,
         typer.Option(
             "--from",
-            metavar="beginning|now|NUMBER",
-            help="Where to begin: at the channel's first message, with what comes now, or at an event's"
-            " number. Now by default, with --no-follow the beginning.",
-            autocompletion=_complete_start,
+            metavar="beginning|now|NUMBER|TIME",
+            help="Where to start: beginning, now, an event's number, a time (2026-11-27T10:00, in UTC), or so"
+            " long ago (10m, 2h, 3d). Now by default, with --no-follow the beginning.",
+            autocompletion=words("beginning", "now"),
         ),
     ] = None,
     follow: Annotated[
@@ -57,15 +56,16 @@ def tail(
     check_channel(channel)
     if every and count is not None:
         raise typer.BadParameter("counts messages, and --all shows every event", param_hint="--count")
-    start = _start_of(("now" if follow else "beginning") if since is None else since)
-    if start is None and count is not None:
+    start = parse_start(("now" if follow else "beginning") if since is None else since, NUMBER)
+    arguments = _reader_arguments(channel, start)
+    if start == "now" and count is not None:
         raise typer.BadParameter("is about what is there: give --from, other than now", param_hint="--count")
-    arguments: dict[str, Any] = {"start": "now"} if start is None else {"after": {channel: start}}
     screen = Screen(channel, None if every else _ALWAYS, results.json)
     with SdsEventReader(kafka.settings(), [channel], follow=follow, strict=True, **arguments) as events:
-        if start is not None and not _take_former(events, screen):
+        since_ms = start.time_ms if isinstance(start, StartTime) else 0
+        if start != "now" and not _take_former(events, screen, since_ms):
             say("no such events in this channel yet: `culm sds status` lists the channels that there are")
-        if start is not None and not every:
+        if start != "now" and not every:
             messages = screen.view.messages()
             for message in messages[-count:] if count else messages:
                 screen.message(message)
@@ -75,12 +75,15 @@ def tail(
         results.passed_over(events.passed_over)
 
 
-def _take_former(events: SdsEventReader, screen: Screen) -> bool:
-    """Read the existing events, and print them if every event is shown. Returns whether there were any."""
+def _take_former(events: SdsEventReader, screen: Screen, since_ms: int) -> bool:
+    """Read the existing events from a time on, and print them if every event is shown.
+
+    Returns whether there were any.
+    """
     there_was = False
     while not (events.at_present or events.finished):
         received = events.poll(1.0)
-        if received is None:
+        if received is None or received.event.time_ms < since_ms:
             continue
         there_was = True
         if screen.kinds is None:
@@ -90,12 +93,16 @@ def _take_former(events: SdsEventReader, screen: Screen) -> bool:
     return there_was
 
 
-def _start_of(text: str) -> int | None:
-    """Return the number of the event before the first one to show; None: from now on."""
-    if text == "now":
-        return None
-    if text == "beginning":
-        return 0
-    if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 64:
-        return int(text) - 1
-    raise typer.BadParameter(f"{text!r} is not beginning, now or a number from 1", param_hint="--from")
+def _reader_arguments(channel: str, start: StartAt) -> Mapping[str, Any]:
+    """Return the arguments of the reader that starts there. Raises `typer.BadParameter`."""
+    match start:
+        case "now":
+            return {"start": "now"}
+        case "beginning":
+            return {"after": {channel: 0}}
+        case StartTime(time_ms=time_ms):
+            return {"since_ms": time_ms}
+        case StartNumber(number=number) if number > 0:
+            return {"after": {channel: number - 1}}
+        case _:
+            raise typer.BadParameter("the events of a channel have numbers from 1", param_hint="--from")

@@ -7,7 +7,7 @@ offset records only raise the heights. From there on, repeats and gaps are recog
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +20,8 @@ from culm_topics.logs.consumer.snapshot import Snapshot
 from culm_topics.readers.broker_errors import ask
 from culm_topics.readers.partitions import REQUEST_TIMEOUT_SECONDS, watermarks
 
-Start = Literal["beginning", "end"]
+Start = Literal["beginning", "end"] | Mapping[int, int]
+"""Start of a new reader: the beginning or the end of the topic, or offsets by partition."""
 _METADATA_PREFIX = "culm/1/"
 _HAS_GAPS = "/gaps"
 
@@ -96,15 +97,12 @@ def begin(
         end = high if rules.stop_at_end else None
         if resumed is None:
             # Partitions added later are read from their beginning: all their records are new.
-            at_end = rules.start == "end" and partition < rules.first_partition_count
-            first = high if at_end else low
-            states.append(PartitionState(partition, first, first, end, learns=at_end))
+            midway = rules.start != "beginning" and partition < rules.first_partition_count
+            first = _first_offset(rules, partition, high) if midway else low
+            _check_range(rules, partition, first, low, high)
+            states.append(PartitionState(partition, first, first, end, learns=midway))
             continue
-        if not low <= resumed.offset <= high:
-            raise OffsetOutOfRange(
-                f"{rules.topic} partition {partition}: resuming at offset {resumed.offset}, but the topic "
-                f"holds {low} to {high}: records that were not read yet are gone, or the topic is another one"
-            )
+        _check_range(rules, partition, resumed.offset, low, high)
         states.append(
             PartitionState(
                 partition,
@@ -118,6 +116,19 @@ def begin(
     if snapshot is not None:
         _load_snapshot(states, heights, snapshot)
     return states
+
+
+def _first_offset(rules: Beginning, partition: int, end: int) -> int:
+    """Return the offset at which a new reader begins that does not read the whole partition."""
+    return end if isinstance(rules.start, str) else rules.start.get(partition, end)
+
+
+def _check_range(rules: Beginning, partition: int, offset: int, low: int, high: int) -> None:
+    if not low <= offset <= high:
+        raise OffsetOutOfRange(
+            f"{rules.topic} partition {partition}: resuming at offset {offset}, but the topic "
+            f"holds {low} to {high}: records that were not read yet are gone, or the topic is another one"
+        )
 
 
 def committed_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, int]:

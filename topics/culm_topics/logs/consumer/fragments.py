@@ -12,6 +12,7 @@ the group's committed offset only tell what was seen.
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Literal
 
 from confluent_kafka import Consumer
 
@@ -57,7 +58,9 @@ class FragmentReader:
                 f"{logs.first_partition_count}: no reader would read the others",
                 hint="give both topics the same number of partitions",
             )
-        self._rules = replace(logs, topic=self.topic, origin=self._watch.origin, start_at={})
+        # Offsets of `logs` have no meaning in this topic.
+        start: Literal["beginning", "end"] = "beginning" if logs.start == "beginning" else "end"
+        self._rules = replace(logs, topic=self.topic, origin=self._watch.origin, start=start, start_at={})
         self._reading = TopicPartitions(settings, "fragments")
         self._partitions: dict[int, PartitionState] = {}
         self._waiting: dict[int, int] = {}

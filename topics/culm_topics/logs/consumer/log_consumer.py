@@ -59,8 +59,9 @@ class LogConsumer(TopicConsumer[LogEntry]):
     partition is read again up to the committed offset (`on_rebuild` receives the progress) before anything is
     handed out. Memory: about 200 bytes for each log handed out.
 
-    `start="end"` begins a new reader at the end of the topic; it then takes the first entry that it sees of a
-    log for a new one, although it may repeat an older one. `stop_at_end` ends the iteration at the end that
+    `start="end"` begins a new reader at the end of the topic, offsets by partition begin it there (in other
+    partitions at the end); it then takes the first entry that it sees of a log for a new one, although it may
+    repeat an older one. `stop_at_end` ends the iteration at the end that
     the topic had at the start; otherwise only `stop()` and errors end it.
 
     `sparse` (which includes `bare_logs`) reads `fragments` too: entries with gaps before them are handed out
