@@ -5,8 +5,9 @@ The module is light to import: a noun and a demo are loaded when they are used.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -62,6 +63,26 @@ SETTINGS_FILES: Final = {
     "connector.bamboo.policy": "culm_connectors.bamboo_p2p.policy.document:read_policy",
 }
 """Readers of files that a protocol's settings name, for `culm settings check`: `module:function`."""
+
+
+DECODERS: Final[Mapping[str, tuple[tuple[str, str, Mapping[str, Any]], ...]]] = {
+    "logs": (
+        ("bamboo.entry.decode", "entry", {"verify": False, "hash": "yasmf"}),
+        ("bamboo.entry.decode", "entry", {"verify": False, "hash": "yamf"}),
+        ("p2panda.operation.decode", "operation", {}),
+    ),
+    "sds": (
+        ("sds.message.decode", "bytes", {"profile": "spec"}),
+        ("sds.message.decode", "bytes", {"profile": "js"}),
+        ("sds.message.decode", "bytes", {"profile": "nim"}),
+    ),
+    "chotki": (("chotki.packet.parse", "packet", {}),),
+    "dag": (("replica.decode", "bytes", {}), ("car.decode", "bytes", {}), ("cbor.decode", "bytes", {})),
+}
+"""Operations of `culm conform` that decode refused bytes, by the first word of their topic's name.
+
+Each is its name, the argument for the bytes, and further arguments.
+"""
 
 
 class PeerSection(BaseModel):

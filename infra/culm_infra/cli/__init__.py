@@ -3,7 +3,8 @@
 - ``root``: the table of nouns. ``kit``: what the commands share.
 - ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``,
   ``about`` (version and help): nouns that belong to no single protocol. ``status``: what runs here.
-- ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: one noun per protocol.
+- ``logs``: replicated logs. ``rejected``: refused data. ``p2panda``, ``sds``, ``chotki``, ``bamboo``,
+  ``dag``: one noun per protocol.
 
 ``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage, 3 not
 converged or degraded, 75 try again later, 130 interrupted. Data goes to standard output, messages to standard

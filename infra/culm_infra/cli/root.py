@@ -23,6 +23,7 @@ NOUNS: dict[str, str] = {
     "job": "job:app",
     "connector": "connector:app",
     "logs": "logs:app",
+    "rejected": "rejected:app",
     **protocols.NOUNS,
     "jars": "jars:app",
     "settings": "settings:app",

@@ -42,7 +42,10 @@ LOGS: tuple[TopicSpec, ...] = (
         config=kept_for(30),
         writers=("connector",),
         readers=("operator",),
-        doc="Rejected data with a stable code and its origin. For a fork it contains both entries, as proof.",
+        doc=(
+            "Rejected data with a stable code and its origin. For a fork it contains both entries, as proof. "
+            "`culm rejected` lists, shows and replays the records."
+        ),
     ),
     TopicSpec(
         name="receipts",

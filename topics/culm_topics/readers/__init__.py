@@ -4,6 +4,7 @@
 - `batch`: sorts fetched records, offsets and errors, for readers of every kind.
 - `partitions`: the bounds of partitions, reading partitions from given offsets, and reading a topic up to
   its present end.
+- `at_offsets`: single records by their offsets.
 - `topic_watch`: whether the topic is still the same.
 - `broker_errors`: the errors that pass by themselves.
 """

@@ -1,0 +1,92 @@
+"""Reads single records by their offsets, for tools that follow a reference to a record."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from culm_topics.readers.batch import TopicMessage
+from culm_topics.readers.partitions import TopicPartitions, read_until
+
+_NEAR: Final = 1_000
+"""Records between two wanted ones that are read over; a longer gap is skipped."""
+_SILENCE_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An offset at which the topic has no record; the text says why.
+
+    `expired`: retention has removed it. `compacted`: a newer record with its key has replaced it. `beyond`:
+    the topic ends before it, so it was created again since, or belongs to another cluster. `partition`: the
+    topic does not have the partition.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    reason: Literal["expired", "compacted", "beyond", "partition"]
+    bound: int
+    """The first offset of the partition, its end, or the number of partitions, as the reason requires."""
+
+    def __str__(self) -> str:
+        place = f"offset {self.offset} of {self.topic} partition {self.partition}"
+        return {
+            "expired": f"retention has removed {place}, which begins at {self.bound} now",
+            "compacted": f"compaction has removed {place}",
+            "beyond": f"{place} does not exist: the partition ends at {self.bound}, so the topic was created "
+            "again since, or this is another cluster",
+            "partition": f"{place} does not exist: the topic has {self.bound} partitions",
+        }[self.reason]
+
+
+def read_at(
+    reader: TopicPartitions, offsets: Mapping[int, Collection[int]]
+) -> Iterator[TopicMessage | Absent]:
+    """Yield the record at each of these offsets by partition, in order, or why there is none.
+
+    Raises `TopicMissing`, `KafkaFailure`.
+    """
+    count = reader.count()
+    for partition, wanted in sorted(offsets.items()):
+        if partition >= count:
+            yield from (Absent(reader.topic, partition, offset, "partition", count) for offset in wanted)
+            continue
+        first, end = reader.range_of(partition)
+        present = []
+        for offset in sorted(wanted):
+            if offset < first:
+                yield Absent(reader.topic, partition, offset, "expired", first)
+            elif offset >= end:
+                yield Absent(reader.topic, partition, offset, "beyond", end)
+            else:
+                present.append(offset)
+        for run in _runs(present):
+            yield from _read_run(reader, partition, run)
+
+
+def _runs(offsets: Sequence[int]) -> Iterator[list[int]]:
+    """Yield ascending offsets in groups that are read in one go."""
+    run: list[int] = []
+    for offset in offsets:
+        if run and offset - run[-1] > _NEAR:
+            yield run
+            run = []
+        run.append(offset)
+    if run:
+        yield run
+
+
+def _read_run(reader: TopicPartitions, partition: int, run: Sequence[int]) -> Iterator[TopicMessage | Absent]:
+    wanted = iter(run)
+    offset = next(wanted, None)
+    reader.assign({partition: run[0]})
+    for message in read_until(reader, {partition: run[-1] + 1}, _SILENCE_SECONDS):
+        while offset is not None and offset < message.offset:
+            yield Absent(reader.topic, partition, offset, "compacted", message.offset)
+            offset = next(wanted, None)
+        if offset == message.offset:
+            yield message
+            offset = next(wanted, None)
+    while offset is not None:
+        yield Absent(reader.topic, partition, offset, "compacted", offset)
+        offset = next(wanted, None)
