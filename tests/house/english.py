@@ -97,7 +97,7 @@ def faults() -> Iterator[str]:
             modules.append((name, source))
             yield from (f"{name}:{line}: {fault}" for line, fault in source_faults(source))
     yield from class_faults(modules)
-    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text(encoding="utf-8")
         yield from (f"{path.relative_to(ROOT)}:{line}: {fault}" for line, fault in prose_faults(text))
 
