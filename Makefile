@@ -10,7 +10,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # The tests that take longest are named at the end, so that what makes a run slow is seen.
 DURATIONS := --durations 20 --durations-min 5
 
-.PHONY: help install wheel demo docs diagrams test test-slow test-cluster test-hostile lint format bench walk clean
+.PHONY: help install wheel demo docs reference diagrams test test-slow test-cluster test-hostile lint format bench walk clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -35,6 +35,9 @@ demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels ag
 docs: $(STAMP)   ## Build the site of the documentation in build/site; a broken link is an error.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open build/site/index.html"
+
+reference: $(STAMP)  ## Render the pages of the documentation that follow from the code.
+	$(BIN)/python -m docs.reference
 
 diagrams: $(STAMP)  ## Draw docs/diagrams/*.svg from the text beside them.
 	$(BIN)/python -m docs.diagrams.render

@@ -39,30 +39,52 @@ def families(
     metrics: ChotkiMetrics, *, epoch: int, tail: int, tail_bytes: int, spool_bytes: int, duplicates: int
 ) -> Iterator[Metric]:
     """Yield the metrics that only Chotki has."""
-    yield gauge("culm_chotki_epoch", "the epoch that diffs are answered from", epoch)
-    yield gauge("culm_chotki_tail_packets", "live packets that this epoch does not have", tail)
-    yield gauge("culm_chotki_unique_duplicates", "values that Go takes once, of several objects", duplicates)
-    yield gauge("culm_chotki_tail_bytes", "what they take in memory and on disk", tail_bytes)
-    yield gauge("culm_chotki_spool_bytes", "on disk: diffs not whole, what Kafka is slow for", spool_bytes)
-    yield gauge("culm_chotki_waiting_seconds", "age of the oldest that waits for Kafka", metrics.waiting_s)
-    yield gauge("culm_chotki_peer_lag_seconds", "the peer longest behind has been so", metrics.peer_lag_s)
+    yield gauge("culm_chotki_epoch", "epoch from which diffs are answered", epoch)
+    yield gauge("culm_chotki_tail_packets", "live packets that this epoch does not contain", tail)
+    yield gauge(
+        "culm_chotki_unique_duplicates", "values of hash-indexed fields that several objects have", duplicates
+    )
+    yield gauge("culm_chotki_tail_bytes", "bytes of these packets, in memory and on disk", tail_bytes)
+    yield gauge(
+        "culm_chotki_spool_bytes",
+        "bytes on disk of incomplete diffs and of data that waits for Kafka",
+        spool_bytes,
+    )
+    yield gauge(
+        "culm_chotki_waiting_seconds", "age of the oldest change that waits for Kafka", metrics.waiting_s
+    )
+    yield gauge(
+        "culm_chotki_peer_lag_seconds",
+        "time for which the peer with the longest lag has been behind",
+        metrics.peer_lag_s,
+    )
     yield from _diffs(metrics)
     yield from counters(
-        ("culm_chotki_packets_received", "live packets taken from peers", metrics.packets_in),
-        ("culm_chotki_packets_relayed", "live packets read for peers", metrics.packets_out),
-        ("culm_chotki_syncs_received", "diffs that came whole", metrics.syncs_in),
-        ("culm_chotki_fields_received", "fields in them", metrics.fields_in),
-        ("culm_chotki_reports_dropped", "reports that Kafka was too slow for", metrics.untold),
+        ("culm_chotki_packets_received", "live packets received from peers", metrics.packets_in),
+        ("culm_chotki_packets_relayed", "live packets forwarded to peers", metrics.packets_out),
+        ("culm_chotki_syncs_received", "complete diffs received from peers", metrics.syncs_in),
+        ("culm_chotki_fields_received", "fields in the diffs received from peers", metrics.fields_in),
+        (
+            "culm_chotki_reports_dropped",
+            "reports that were dropped because Kafka was too slow",
+            metrics.untold,
+        ),
     )
     yield counter_by(
-        "culm_chotki_warnings", "what was not as it should be, and refused nothing", "code", metrics.warned
+        "culm_chotki_warnings", "unexpected data that was not refused, by code", "code", metrics.warned
     )
 
 
 def _diffs(metrics: ChotkiMetrics) -> Iterator[Metric]:
     labels = ("direction", "stage")
-    blocks = GaugeMetricFamily("culm_chotki_diff_blocks", "blocks of open sessions' diffs", labels=labels)
-    sizes = GaugeMetricFamily("culm_chotki_diff_bytes", "bytes of them; in: no total is known", labels=labels)
+    blocks = GaugeMetricFamily(
+        "culm_chotki_diff_blocks", "blocks in the diffs of open sessions", labels=labels
+    )
+    sizes = GaugeMetricFamily(
+        "culm_chotki_diff_bytes",
+        "bytes in the diffs of open sessions; the total of `in` is unknown",
+        labels=labels,
+    )
     for direction, progress in (("out", metrics.sent), ("in", metrics.taken)):
         blocks.add_metric((direction, "done"), progress.blocks_done)
         blocks.add_metric((direction, "total"), progress.blocks_total)

@@ -70,7 +70,7 @@ class ConnectorCollector(Collector):
         ends = running.kafka.ends
         yield gauge("culm_kafka_up", "1 while Kafka answers", float(running.kafka.away is None))
         if (progress_s := health.last_progress_s()) is not None:
-            text = "when records were last read or acknowledged, or Kafka said that there are none"
+            text = "when records were last read or acknowledged, or Kafka reported that there are none"
             yield gauge("culm_last_progress_timestamp_seconds", text, progress_s)
         yield from self._loop_watch.blocked.collect()
         records, size = running.producer.in_flight
@@ -79,7 +79,7 @@ class ConnectorCollector(Collector):
         yield from running.producer.latency.collect()
         lag = GaugeMetricFamily(
             "culm_topic_lag_records",
-            "records not read yet, by the brokers' own ends; none while those are not known",
+            "records not read yet, by the brokers' end offsets; no value while these are not known",
             labels=[LABEL, "topic"],
         )
         if ends is not None:
@@ -89,7 +89,7 @@ class ConnectorCollector(Collector):
         yield lag
         yield metric_families.counter_by(
             "culm_datagrams_refused",
-            "first datagrams of QUIC that no connection was begun for, by reason",
+            "first datagrams of QUIC for which no connection was opened, by reason",
             "reason",
             running.doors.datagrams_refused,
         )

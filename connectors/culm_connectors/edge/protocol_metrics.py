@@ -144,7 +144,7 @@ def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
                 counter.add_metric([protocol], getattr(metrics, attribute))
             yield counter
     rejects = {protocol: metrics.rejects for protocol, metrics in measured.items()}
-    yield counter_by("culm_rejected", "what peers sent and was refused, by code", "code", rejects)
+    yield counter_by("culm_rejected", "data from peers that was refused, by code", "code", rejects)
     failed = {protocol: metrics.sessions_failed for protocol, metrics in sessions.items()}
     yield counter_by("culm_sessions_failed", "sessions that failed, by code", "code", failed)
     latency = HistogramMetricFamily(

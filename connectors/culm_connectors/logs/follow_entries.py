@@ -209,11 +209,19 @@ class EntriesFollower:
         """Yield metrics of the entries taken from `entries` and of those that wait above a gap."""
         early, waiting, dropped = self.early, len(self.early), self.early.dropped
         yield gauge("culm_live_waiting_logs", "logs whose next entry has not arrived", early.waiting_logs)
-        yield gauge("culm_live_longest_wait_seconds", "age of the oldest such gap", early.longest_wait_s())
+        yield gauge(
+            "culm_live_longest_wait_seconds",
+            "time for which the oldest log has waited for its next entry",
+            early.longest_wait_s(),
+        )
         yield gauge("culm_live_early_entries", "entries that wait for an earlier one of their log", waiting)
         yield from counters(
-            ("culm_live_entries", "entries taken from other connectors", self.taken),
-            ("culm_live_attached_entries", "of them, those that had waited before", self.attached),
+            ("culm_live_entries", "entries read from other connectors, by the topic entries", self.taken),
+            (
+                "culm_live_attached_entries",
+                "entries from other connectors that had waited for an earlier one",
+                self.attached,
+            ),
             ("culm_live_dropped_entries", "early entries given up: they follow from the topic logs", dropped),
         )
 

@@ -192,8 +192,12 @@ class LogsFollower:
     def metrics(self) -> Iterator[Metric]:
         """Yield metrics of the entries taken from `logs` and of the logs that were cut back."""
         yield from counters(
-            ("culm_logs_entries", "entries taken from the logs topic", self.taken),
-            ("culm_logs_corrections", "logs cut back by the truth", self.corrected),
+            ("culm_logs_entries", "entries read from the topic logs", self.taken),
+            (
+                "culm_logs_corrections",
+                "logs whose entries were replaced by those of the topic logs",
+                self.corrected,
+            ),
         )
 
     # Records.

@@ -31,32 +31,42 @@ def families(parts: Composition) -> Iterator[Metric]:
     driver = parts.driver.metrics
     yield gauge("culm_p2panda_schemas", "schemas that are served", len(parts.interest.served))
     yield gauge(
-        "culm_p2panda_ranges_held_back", "parts of logs on their way to peers", driver.ranges_held_back
+        "culm_p2panda_ranges_held_back",
+        "ranges of logs that wait to be sent to peers",
+        driver.ranges_held_back,
     )
     yield from counters(
         ("culm_p2panda_sessions_live", "sessions that reached live mode", driver.sessions_live),
         (
             "culm_p2panda_reconciliations",
-            "set reconciliations that came to their end",
+            "completed set reconciliations",
             driver.reconciled,
         ),
         (
             "culm_p2panda_reconciliation_rounds",
-            "batches of both sides in them",
+            "batches of both sides in set reconciliations",
             driver.reconciliation_rounds,
         ),
         (
             "culm_p2panda_reconciliation_messages",
-            "their messages, both ways",
+            "messages of set reconciliations, in both directions",
             driver.reconciliation_messages,
         ),
-        ("culm_p2panda_reconciliation_received_bytes", "of them", driver.reconciliation_bytes_in),
-        ("culm_p2panda_reconciliation_sent_bytes", "of them", driver.reconciliation_bytes_out),
-        ("culm_p2panda_differing_logs", "logs that were missing on one side", driver.differing_logs),
+        (
+            "culm_p2panda_reconciliation_received_bytes",
+            "bytes of these messages received",
+            driver.reconciliation_bytes_in,
+        ),
+        (
+            "culm_p2panda_reconciliation_sent_bytes",
+            "bytes of these messages sent",
+            driver.reconciliation_bytes_out,
+        ),
+        ("culm_p2panda_differing_logs", "logs that differed between both sides", driver.differing_logs),
         ("culm_p2panda_entries_received", "entries that peers sent", driver.entries_in),
         (
             "culm_p2panda_entries_accepted",
-            "entries of peers that were new and right",
+            "entries of peers that were new and valid",
             driver.entries_accepted,
         ),
         ("culm_p2panda_entries_sent", "entries sent to peers", driver.entries_out),
@@ -82,13 +92,13 @@ def _of_nodes(driver: DriverMetrics) -> Iterator[Metric]:
         ("culm_p2panda_node_entries_received", "entries that nodes sent", driver.entries_in),
         (
             "culm_p2panda_node_entries_accepted",
-            "entries of nodes that were new and right",
+            "entries of nodes that were new and valid",
             driver.entries_accepted,
         ),
         ("culm_p2panda_node_entries_sent", "entries sent to nodes", driver.entries_out),
     )
     yield counter_by(
-        "culm_p2panda_node_rejected", "what was refused of nodes, by code", "code", driver.rejects
+        "culm_p2panda_node_rejected", "data from nodes that was refused, by code", "code", driver.rejects
     )
     yield counter_by(
         "culm_p2panda_node_sessions_failed",

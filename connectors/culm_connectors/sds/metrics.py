@@ -41,11 +41,15 @@ def families(metrics: SdsMetrics) -> Iterator[Metric]:
     yield gauge("culm_sds_memberships", "joins in force, of all connections", metrics.memberships)
     yield from counters(
         ("culm_sds_messages_sent", "messages to full participants, each copy", metrics.messages_out),
-        ("culm_sds_messages_heard", "messages from elsewhere", metrics.messages_heard),
+        (
+            "culm_sds_messages_heard",
+            "messages from other connectors and from the job",
+            metrics.messages_heard,
+        ),
         ("culm_sds_commands", "commands of hosted participants", metrics.commands_in),
         ("culm_sds_events_sent", "events to clients of hosted participants", metrics.events_out),
-        ("culm_sds_history_sent", "messages of the past to joining peers", metrics.history_out),
-        ("culm_sds_heads_sent", "heads told", metrics.heads_out),
+        ("culm_sds_history_sent", "earlier messages sent to joining participants", metrics.history_out),
+        ("culm_sds_heads_sent", "heads sent to participants", metrics.heads_out),
     )
     yield counter_by(
         "culm_sds_messages_received", "messages from full participants", "kind", metrics.messages_in

@@ -36,22 +36,28 @@ class BambooMetrics(ProtocolMetrics):
 
 def families(metrics: BambooMetrics) -> Iterator[Metric]:
     """Yield the metrics that only Bamboo has."""
-    yield gauge("culm_bamboo_p2p_logs", "logs of which anything is held here", metrics.logs)
-    yield gauge("culm_bamboo_p2p_spool_bytes", "parts of payloads, not verified", metrics.spooled_bytes)
+    yield gauge("culm_bamboo_p2p_logs", "logs with entries or payloads in the folder", metrics.logs)
+    yield gauge(
+        "culm_bamboo_p2p_spool_bytes", "bytes of incomplete payloads, not verified", metrics.spooled_bytes
+    )
     yield gauge(
         "culm_bamboo_p2p_full_shares", "principals whose share of the spool is full", metrics.full_shares
     )
-    yield gauge("culm_bamboo_p2p_requests", "requests that are open", metrics.requests)
+    yield gauge("culm_bamboo_p2p_requests", "open requests", metrics.requests)
     yield from counters(
         ("culm_bamboo_p2p_entries_received", "new entries received from peers", metrics.entries_in),
         ("culm_bamboo_p2p_payloads_received", "new payloads received from peers", metrics.payloads_in),
         ("culm_bamboo_p2p_entries_followed", "new entries read from topics", metrics.entries_followed),
         ("culm_bamboo_p2p_payloads_followed", "new payloads read from topics", metrics.payloads_followed),
         ("culm_bamboo_p2p_payloads_dropped", "payloads dropped by retention", metrics.payloads_dropped),
-        ("culm_bamboo_p2p_dropped_bytes", "bytes of these", metrics.payload_bytes_dropped),
+        (
+            "culm_bamboo_p2p_dropped_bytes",
+            "bytes of payloads dropped by retention",
+            metrics.payload_bytes_dropped,
+        ),
         (
             "culm_bamboo_p2p_over_quota",
-            "proposals refused and requests ended for a quota",
+            "proposals refused and requests ended because of a quota",
             metrics.over_quota,
         ),
     )

@@ -29,10 +29,10 @@ class DagMetrics(ProtocolMetrics):
 
 def families(metrics: DagMetrics) -> Iterator[Metric]:
     """Return the metric families of DAG replication alone."""
-    yield gauge("culm_dag_nodes", "nodes and UCANs that are held here", metrics.nodes)
-    yield gauge("culm_dag_shards", "shards that are held here", metrics.shards)
-    yield gauge("culm_dag_shard_bytes", "bytes of shards that are held here", metrics.shard_bytes)
-    yield gauge("culm_dag_spool_bytes", "bytes that have come of shards on their way", metrics.spooled_bytes)
+    yield gauge("culm_dag_nodes", "nodes and UCANs in the folder", metrics.nodes)
+    yield gauge("culm_dag_shards", "shards in the folder", metrics.shards)
+    yield gauge("culm_dag_shard_bytes", "bytes of shards in the folder", metrics.shard_bytes)
+    yield gauge("culm_dag_spool_bytes", "received bytes of incomplete shards", metrics.spooled_bytes)
     yield from counters(
         ("culm_dag_nodes_received", "new nodes and UCANs received from peers over QUIC", metrics.nodes_in),
         ("culm_dag_shards_received", "new shards received from peers over QUIC", metrics.shards_in),

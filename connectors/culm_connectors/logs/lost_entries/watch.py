@@ -226,7 +226,11 @@ class LostEntriesWatch:
 
     def metrics(self) -> Iterator[Metric]:
         """Metrics of stalled logs and of entries that were produced again."""
-        yield gauge("culm_logs_standing", "logs of which `logs` has lacked entries for long", self.stalled)
+        yield gauge(
+            "culm_logs_standing",
+            "logs of which `logs` has been missing entries for a long time",
+            self.stalled,
+        )
         yield gauge(
             "culm_logs_unrepaired",
             "logs in which entries that were produced again are still missing",
