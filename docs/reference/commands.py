@@ -64,7 +64,8 @@ def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
     if not is_group:
         usage = " ".join((*path, *command.collect_usage_pieces(context)))
         yield f"```\n{usage}\n```\n"
-    arguments, options = [], []
+    arguments: list[tuple[str, str, str]] = []
+    options: list[tuple[str, str, str]] = []
     for parameter in command.params:
         if parameter.name in _HIDDEN or getattr(parameter, "hidden", False):
             continue

@@ -71,7 +71,7 @@ def _row(family: Family) -> tuple[str, str, str, str]:
 
 def families() -> list[Family]:
     """Return all families, sorted, each once."""
-    found: dict[tuple[str, str], Family] = {}
+    found: dict[tuple[bool, str], Family] = {}
     for source in SOURCES:
         for path in sorted((ROOT / source).rglob("*.py")):
             for family in _families(path):
