@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import typer
 
+from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING, EventPosition
 from culm_infra.cli.kit.start_at import (
     StartNumber,
     StartOffsets,
@@ -18,6 +19,7 @@ from culm_infra.cli.kit.start_at import (
     start_offsets,
 )
 from culm_infra.cli.root import run
+from culm_infra.cli.sds.join import position_of
 from culm_infra.errors import InfraError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import TopicPartitions
@@ -92,6 +94,26 @@ def test_every_command_that_reads_a_stream_answers_a_wrong_place_alike(command: 
     told = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert "'12x' is not a place to start: give beginning, now, " in told
     assert "or a time as 2026-11-27T10:00 or 10m" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("now", FROM_NOW),
+        ("beginning", FROM_THE_BEGINNING),
+        ("1", FROM_THE_BEGINNING),
+        ("7", EventPosition(6, b"")),
+        ("2h", FROM_THE_BEGINNING),
+    ],
+)
+def test_a_client_of_a_hosted_participant_starts_at_an_event(text: str, position: EventPosition) -> None:
+    assert position_of(parse_start(text)) == position
+
+
+@pytest.mark.parametrize("text", ["0", "0:3"])
+def test_events_have_numbers_from_1(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="numbers from 1"):
+        position_of(parse_start(text))
 
 
 @pytest.mark.kafka

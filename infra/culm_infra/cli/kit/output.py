@@ -45,7 +45,8 @@ EXIT_TRY_AGAIN = 75
 """A temporary failure lasted too long: a supervisor starts the command again."""
 
 NOTHING_REPLICATED = (
-    "nothing is in `logs` yet: `culm job run` writes it, and Spark takes up to a minute to start"
+    "nothing is in `logs` yet: `culm job run` writes it, and Spark takes up to a minute to start; "
+    "`culm rejected tail` lists what was refused"
 )
 """Explains an empty `logs` after a peer has synchronised: entries reach it through the jobs."""
 

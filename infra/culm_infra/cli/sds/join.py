@@ -99,7 +99,7 @@ async def _run(
     if not identity.hosted:
         for event in history(identity, last):
             screen.event(event)
-    since = None if start is None else _position_of(start)
+    since = None if start is None else position_of(start)
     since_ms = start.time_ms if isinstance(start, StartTime) else 0
 
     def show(event: SdsEventRecord) -> None:
@@ -121,7 +121,7 @@ async def _run(
                 await participation.leave()
 
 
-def _position_of(start: StartAt) -> EventPosition:
+def position_of(start: StartAt) -> EventPosition:
     """Return the position of a client that starts there; at a time, all events are read.
 
     Raises `typer.BadParameter`.
