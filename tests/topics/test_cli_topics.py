@@ -223,7 +223,7 @@ def test_export_writes_json_lines_and_parquet(
         (("topics", "acls", "--program", "stranger"), 2),
         (("topics", "acls", "--principal", "stranger=User:me"), 2),
         (("topics", "acls", "--principal", "consumer"), 2),
-        (("topics", "check", "--kafka-option", "sasl.password=x"), 1),
+        (("topics", "check", "--kafka-option", "sasl.password=x"), 2),
     ],
 )
 def test_wrong_usage_is_told_apart(arguments: tuple[str, ...], status: int, capsys: Capture) -> None:
