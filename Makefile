@@ -34,7 +34,7 @@ demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels ag
 
 docs: $(STAMP)   ## Build the site of the documentation in build/site; a broken link is an error.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo "open build/site/index.html"
+	@echo "python3 -m http.server --bind 127.0.0.1 --directory build/site 8000: serves it, with its search"
 
 reference: $(STAMP)  ## Render the pages of the documentation that follow from the code.
 	$(BIN)/python -m docs.reference

@@ -29,6 +29,9 @@ _EXIT_STATUSES: Final = """\
 | 130 | interrupted by Ctrl-C |
 """
 
+_VALUES: Final = {"<int range>": "N", "<float range>": "NUMBER", "<str>": "TEXT", "<path>": "PATH"}
+"""Usual forms of values where the command states none."""
+
 _HIDDEN: Final = frozenset({"help", "install_completion", "show_completion"})
 
 
@@ -86,6 +89,8 @@ def _row(parameter: Any, context: Any) -> tuple[str, str, str]:
         text += f" (environment: `{variable}`)"
     record = parameter.get_help_record(context) or (parameter.name, "")
     name = " ".join(record[0].replace("*", "").split())
+    for raw, usual in _VALUES.items():
+        name = name.replace(raw, usual)
     return cell(f"`{name}`"), text, _default(parameter)
 
 
