@@ -89,10 +89,11 @@ def test_a_connector_is_shown_with_its_doors_peers_lag_progress_and_warnings(
     for part in (
         f"connector {'cd' * 32} is ready",
         "127.0.0.1:9092, prefix culm.",
-        "last progress  none yet",
+        "last progress    none yet",
         "door 127.0.0.1:4455 (p2panda/1)",
         f"peer {'ab' * 32} 10.0.0.7:1000",
-        "52 connected, 60 since the start · lag 12 (culm.logs 12) · 3 records wait for Kafka · 4 rejected",
+        "52 connected, 60 since the start · lag 12 (culm.logs 12) · waiting for Kafka: 3 records",
+        "3 records · 4 rejected",
         "and 50 more",
         "lag unknown",
         "5 records that Kafka has not acknowledged",
@@ -163,11 +164,11 @@ def test_jobs_are_shown_with_rates_lag_progress_and_failures(capsys: pytest.Capt
     shown = capsys.readouterr().out
     for part in (
         "jobs all: ready",
-        "logs           running · lag 7 (culm.entries 7) · 600 records in 1 micro-batches · 10.0 records/s",
+        "  logs             running · lag 7 (culm.entries 7) · 600 records in 1 batch · 10.0 records/s",
         "2 rejected",
         "micro-batch 7, 0 s ago: 600 records in 250 ms",
-        "blocks         stalled · lag 9 (culm.logs 9)",
-        "1 failures, the latest 0 s ago: no answer [bold]x[/]",
+        "  blocks           stalled · lag 9 (culm.logs 9)",
+        "1 failure, the latest 0 s ago: no answer [bold]x[/]",
     ):
         assert part in shown
     assert "\x1b" not in shown

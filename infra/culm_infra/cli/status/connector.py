@@ -10,6 +10,7 @@ from culm_infra.cli.kit.options import StackFlags
 from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
     Document,
+    count,
     lag_text,
     line,
     process_lines,
@@ -64,8 +65,8 @@ def connector_lines(document: Document) -> Iterator[str]:
     yield from process_lines(document)
     if document["metrics_port"] is not None:
         yield line("metrics", f"port {document['metrics_port']}")
-    if document["in_flight_records"]:
-        yield line("in flight", f"{document['in_flight_records']} records that Kafka has not acknowledged")
+    if records := document["in_flight_records"]:
+        yield line("in flight", f"{count(records, 'record')} that Kafka has not acknowledged")
     for name, protocol in document["protocols"].items():
         yield from _protocol_lines(name, protocol)
     yield from warning_lines(document["warnings"])
@@ -75,10 +76,11 @@ def _protocol_lines(name: str, protocol: dict[str, Any]) -> Iterator[str]:
     facts = [
         "ready" if protocol["ready"] else safe("; ".join(protocol["reasons"])),
         f"{protocol['connections']} connected, {protocol['connections_total']} since the start",
-        lag_text(protocol["lag"]),
     ]
+    if protocol["lag"] != {}:
+        facts.append(lag_text(protocol["lag"]))
     if protocol["staged_records"]:
-        facts.append(f"{protocol['staged_records']} records wait for Kafka")
+        facts.append(f"waiting for Kafka: {count(protocol['staged_records'], 'record')}")
     if rejected := sum(protocol["rejected"].values()):
         facts.append(f"{rejected} rejected")
     yield line(safe(name), " · ".join(facts))

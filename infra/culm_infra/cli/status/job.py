@@ -12,6 +12,7 @@ from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
     Document,
     ago,
+    count,
     lag_text,
     line,
     process_lines,
@@ -91,7 +92,7 @@ def _query_lines(query: dict[str, Any]) -> Iterator[str]:
     facts = [
         "[yellow]stalled[/]" if query["stalled"] else safe(query["state"]),
         lag_text(query["lag"]),
-        f"{query['rows_in']} records in {query['batches']} micro-batches",
+        f"{count(query['rows_in'], 'record')} in {count(query['batches'], 'batch', 'batches')}",
     ]
     if query["rows_per_second"]:
         facts.append(f"{query['rows_per_second']} records/s")
@@ -101,8 +102,8 @@ def _query_lines(query: dict[str, Any]) -> Iterator[str]:
     if (batch := query["latest_batch"]) is not None:
         yield (
             f"    micro-batch {batch['batch_id']}, {ago(query['last_progress_ms'])}: "
-            f"{batch['rows_in']} records in {batch['duration_ms']} ms"
+            f"{count(batch['rows_in'], 'record')} in {batch['duration_ms']} ms"
         )
     if (error := query["last_error"]) is not None:
-        times = f"{query['failures']} failures, the latest {ago(error['time_ms'])}"
+        times = f"{count(query['failures'], 'failure')}, the latest {ago(error['time_ms'])}"
         yield f"    {times}: {safe(error['cause'])}"

@@ -11,12 +11,17 @@ from culm_infra.cli.kit.output import safe
 Document = Mapping[str, Any]
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-_INDENT = 15
+_INDENT = 17
 
 
 def line(name: str, value: str) -> str:
     """Return a line of a name and a value, which is escaped already."""
     return f"  {name:{_INDENT}}{value}"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def duration(seconds: float) -> str:
