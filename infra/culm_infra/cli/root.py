@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
         from culm_infra.settings import wrong_values
 
         print_error(wrong_values(error))
-        return 1
+        return EXIT_USAGE
     except ModuleNotFoundError as error:
         print_error(error, hint=_extra_hint(error.name or ""))
         return 1

@@ -11,11 +11,13 @@ import typer
 
 from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import ConfigFile
-from culm_infra.cli.kit.output import EXIT_USAGE, Results, emit_json, print_table, say
+from culm_infra.cli.kit.output import EXIT_USAGE, Results, emit_json, out, say
 
 if TYPE_CHECKING:
     from culm_infra.settings.findings import Origins
 
+_VALUE_COLUMN = 60
+"""Column behind which the source of a value stands; longer values move it."""
 FILE = Annotated[
     Path | None,
     typer.Argument(metavar="[FILE]", help="The settings file; by default the one that commands use."),
@@ -29,19 +31,27 @@ def show(*, config: ConfigFile = None, results: Results) -> None:
     """
     from culm_infra.settings.findings import settings_error
     from culm_infra.settings.kafka import redacted
-    from culm_infra.settings.load import examine
+    from culm_infra.settings.loading import examine
 
     loaded = examine(config)
     if loaded.findings or loaded.settings is None:
         raise settings_error(loaded.findings)
-    rows = _rows(redacted(loaded.settings), loaded.origins)
+    rows = list(_rows(redacted(loaded.settings), loaded.origins))
     if results.json:
         for name, value, source in rows:
             emit_json({"setting": name, "value": value, "source": source})
         return
     say(f"file: {loaded.file}{'' if loaded.file.is_file() else ' (not there)'}")
-    shown = ((name, "(not set)" if value is None else value, source) for name, value, source in rows)
-    print_table(None, ("setting", "value", "source"), shown)
+    lines = [(f"{name} = {_value(value)}", source) for name, value, source in rows]
+    width = min(_VALUE_COLUMN, max(len(line) for line, _ in lines))
+    for line, source in lines:
+        out.print(f"{line:{width}}  # {source}", markup=False)
+
+
+def _value(value: Any) -> str:
+    from culm_infra.settings.values import as_toml
+
+    return "(not set)" if value is None else as_toml(value)
 
 
 def _rows(

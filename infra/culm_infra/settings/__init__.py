@@ -10,7 +10,7 @@ flag, and are never printed.
 - `names`: name, variable, type and unit of each setting; suggestions for misspelled names
 - `sources`: flags, environment and file, with the place of each value; `toml_lines`: lines of TOML keys
 - `findings`: what is wrong, in plain words
-- `load`: the settings in force
+- `loading`: the settings in force
 - `kafka`: the Kafka cluster and the local stack that the settings name
 - `check`: files and folders that the settings name
 - `reference`, `schema`, `example`: the generated documents
@@ -24,7 +24,7 @@ from culm_infra.settings.kafka import (
     resolve_kafka,
     stack_directory,
 )
-from culm_infra.settings.load import load
+from culm_infra.settings.loading import load
 from culm_infra.settings.sources import DIRECTORIES, config_file
 from culm_infra.settings.tree import CulmSettings
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from culm_infra.protocols import SETTINGS_FILES
 from culm_infra.settings.findings import Origins, WrongSetting, dotted, origin_of
-from culm_infra.settings.load import examine
+from culm_infra.settings.loading import examine
 from culm_infra.settings.toml_lines import KeyPath
 from culm_infra.settings.tree import CulmSettings
 from culm_models.errors import CulmError

@@ -89,7 +89,10 @@ def config_file(named: Path | None = None) -> Path:
     variable = os.environ.get("CULM_CONFIG")
     if named is not None:
         if not named.is_file():
-            raise SettingsError(f"--config names {named}, which is not a file", hint="create it")
+            problem = "is not a file" if named.exists() else "does not exist"
+            raise SettingsError(
+                f"the settings file {named} {problem}", hint="`culm settings example` has one"
+            )
         return named
     if variable:
         path = Path(variable)
@@ -123,22 +126,24 @@ def _leaves(table: Mapping[str, Any], above: KeyPath = ()) -> Iterator[tuple[Key
 
 
 def _flag(path: KeyPath, value: Any) -> str:
-    """Return the flag that a value was given with, from the command that runs."""
+    """Return the flag of the running command that has a value: by the flag's name, else by its value."""
     from typer.main import get_current_context  # type: ignore[attr-defined]
 
     if path[0] == "kafka":
         return "--kafka-option"
     context = get_current_context(silent=True)
-    flags: list[tuple[str, str]] = []
-    for parameter in () if context is None else context.command.params:
-        source = context.get_parameter_source(parameter.name or "") if context is not None else None
-        if source is not None and source.name == "COMMANDLINE":
-            flags.append((parameter.name or "", next(iter(parameter.opts), "")))
-            given = context.params.get(parameter.name or "") if context is not None else None
-            if given is not None and given == value and str(path[-1]) != parameter.name:
-                flags.append((str(path[-1]), parameter.opts[0]))
-    named = dict(reversed(flags)).get(str(path[-1]))
-    return named or "the command line"
+    if context is None:
+        return "the command line"
+    named, valued = "", ""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        if parameter.name == path[-1]:
+            named = parameter.opts[0]
+        elif context.params.get(parameter.name) == value:
+            valued = valued or parameter.opts[0]
+    return named or valued or "the command line"
 
 
 # The settings file.

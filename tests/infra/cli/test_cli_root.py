@@ -61,10 +61,10 @@ def test_an_unknown_noun_is_a_usage_error(noun: str, capsys: pytest.CaptureFixtu
 def test_an_error_is_a_line_with_its_code_and_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(**_flags: object) -> None:
+    def fail(_config: object) -> None:
         raise InfraError("it broke", hint="mend it")
 
-    monkeypatch.setattr("culm_infra.settings.load", fail)
+    monkeypatch.setattr("culm_infra.settings.loading.examine", fail)
     assert run(["settings", "show"]) == 1
     talk = capsys.readouterr().err
     assert "error: it broke (infra)" in talk
@@ -95,22 +95,23 @@ def test_help_opens_without_the_heavy_libraries(program: str, heavy: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "phrase"),
+    ("arguments", "phrase", "status"),
     [
-        (["topics", "list", "--kafka-option", "acks=1"], "acks cannot be set"),
-        (["topics", "list", "--kafka-option", "no.such=1"], "no.such"),
-        (["connector", "run", "--datagram-size", "7"], "datagram"),
-        (["connector", "id", "--dir", "/dev/null/here"], "/dev/null"),
+        (["topics", "list", "--kafka-option", "acks=1"], "acks cannot be set", 2),
+        (["topics", "list", "--kafka-option", "no.such=1"], "no.such", 1),
+        (["connector", "run", "--datagram-size", "7"], "--datagram-size: connector.transport.datagram", 2),
+        (["connector", "id", "--dir", "/dev/null/here"], "/dev/null", 1),
     ],
 )
 def test_a_wrong_value_is_one_line_and_no_traceback(
     arguments: list[str],
     phrase: str,
+    status: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("CULM_BOOTSTRAP", "127.0.0.1:1")
-    assert run(arguments) == 1
+    assert run(arguments) == status
     talk = capsys.readouterr().err
     assert talk.startswith("error: ")
     assert phrase in talk

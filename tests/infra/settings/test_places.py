@@ -13,7 +13,7 @@ from culm_infra.cli.kit.output import EXIT_USAGE
 from culm_infra.cli.root import app, run
 from culm_infra.errors import SettingsError
 from culm_infra.settings import load
-from culm_infra.settings.load import examine
+from culm_infra.settings.loading import examine
 from culm_infra.settings.names import PROGRAM_VARIABLES
 
 pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
