@@ -45,11 +45,11 @@ def other_logs(numbers: Iterable[int], height: int = 1) -> Holding:
 
 def union(*holdings: Mapping[LogName, int]) -> Holding:
     """The highest of each log."""
-    found: Holding = {}
+    highest: Holding = {}
     for holding in holdings:
         for name, height in holding.items():
-            found[name] = max(height, found.get(name, 0))
-    return found
+            highest[name] = max(height, highest.get(name, 0))
+    return highest
 
 
 def about(holding: Mapping[LogName, int], schema_ids: Iterable[str]) -> Holding:

@@ -211,10 +211,10 @@ def _differing(own: list[Any], run: list[Any]) -> list[Any]:
     return [item for item in own if item not in run]
 
 
-def reconcile(one: NaiveSide, other: NaiveSide, most_batches: int = 200) -> list[list[Message]]:
-    """Both to the end; returns the batches, the first one's opening first."""
-    batches = [one.start()]
-    sides = (one, other)
+def reconcile(initiator: NaiveSide, responder: NaiveSide, most_batches: int = 200) -> list[list[Message]]:
+    """Both to the end; returns the batches, the initiator's opening first."""
+    batches = [initiator.start()]
+    sides = (initiator, responder)
     while batches[-1]:
         assert len(batches) < most_batches, "no end"
         receiver = sides[len(batches) % 2]

@@ -26,8 +26,8 @@ class Lines:
         """What a request is answered with; an error fails the test."""
         answer = json.loads(self._conformance.answer_line(json.dumps({"do": do, **arguments})))
         assert "ok" in answer, (do, answer)
-        found: dict[str, Any] = answer["ok"]
-        return found
+        fields: dict[str, Any] = answer["ok"]
+        return fields
 
 
 class CulmPeer:

@@ -89,11 +89,11 @@ class Stranger:
         """A request, and in mode 1 the opening behind it."""
         self._begin(session_id, mode, tuple(schema_ids), local=True)
         assert self.talk is not None
-        said: list[Array] = [[wire.SYNC_REQUEST, session_id, mode, list(schema_ids)]]
+        arrays: list[Array] = [[wire.SYNC_REQUEST, session_id, mode, list(schema_ids)]]
         if mode == 1:
             self.talk.fresh = False
-            said += self._arrays(self.talk.side.start())
-        return wire.encode(*said)
+            arrays += self._arrays(self.talk.side.start())
+        return wire.encode(*arrays)
 
     def _begin(self, session_id: int, mode: int, schema_ids: tuple[str, ...], *, local: bool) -> None:
         ours = material.about(self.held, schema_ids)
@@ -123,11 +123,11 @@ class Stranger:
 
     def hear(self, data: bytes) -> bytes:
         """The answer to whole messages."""
-        said: list[Array] = []
+        answers: list[Array] = []
         for message in wire.decode(data):
             self.heard.append(message)
-            said += self._answer(message)
-        return wire.encode(*said)
+            answers += self._answer(message)
+        return wire.encode(*answers)
 
     def _answer(self, message: Array) -> list[Array]:
         kind = message[0]
@@ -193,14 +193,14 @@ class Stranger:
                 talk.our_done = False
                 return [[wire.SYNC_DONE, talk.session_id, False]]
             talk.side.fingerprint = known
-        said = self._arrays(talk.side.receive(taken))
+        answers = self._arrays(talk.side.receive(taken))
         if taken[0] == "payload":
             key, log_id, seq_num = taken[1]
             talk.shown[key, log_id] = max(seq_num, talk.shown.get((key, log_id), 0))
-            said += self._entries(talk, (key, log_id))
+            answers += self._entries(talk, (key, log_id))
         if talk.side.done and not was_done:
-            said += self._finish(talk)
-        return said
+            answers += self._finish(talk)
+        return answers
 
     def _finish(self, talk: Talk) -> list[Array]:
         """The logs that were never mentioned, then `SyncDone`."""
@@ -212,9 +212,9 @@ class Stranger:
             if self.absence:
                 for name in talk.asked:
                     talk.shown.setdefault(name, talk.ours[name])
-        said = [message for name in talk.ours for message in self._entries(talk, name)]
+        entries = [message for name in talk.ours for message in self._entries(talk, name)]
         talk.our_done = self.live
-        return [*said, [wire.SYNC_DONE, talk.session_id, self.live]]
+        return [*entries, [wire.SYNC_DONE, talk.session_id, self.live]]
 
     def _entries(self, talk: Talk, name: LogName) -> list[Array]:
         height = talk.ours.get(name, 0)
@@ -227,7 +227,7 @@ class Stranger:
 
     def _arrays(self, messages: Iterable[tuple[Any, ...]]) -> list[Array]:
         assert self.talk is not None
-        said = []
+        arrays = []
         for message in messages:
             if message[0] == "payload":
                 self.talk.run.append(message[1][:2])
@@ -235,8 +235,8 @@ class Stranger:
                     if message[2]:
                         self.talk.asked.update(self.talk.run)
                     self.talk.run.clear()
-            said.append(wire.array_of(message, self.talk.session_id))
-        return said
+            arrays.append(wire.array_of(message, self.talk.session_id))
+        return arrays
 
     @property
     def is_finished(self) -> bool:

@@ -132,8 +132,8 @@ def test_what_no_honest_peer_sends_costs_its_session_at_most(case: str, asks: st
     else:
         stage.culm.receive(LOW, wire.encode([wire.SYNC_REQUEST, 0, 1, [SCHEMA]]))
     stage.culm.receive(LOW, wire.encode(*HOSTILE[case], END))
-    said = wire.decode(stage.culm.take(LOW))
-    assert len(said) < 2_000, "an answer out of proportion"
+    answers = wire.decode(stage.culm.take(LOW))
+    assert len(answers) < 2_000, "an answer out of proportion"
     # A remote that goes on regardless, and is silent then: the session does not stay for ever.
     stage.culm.receive(LOW, wire.encode(*HOSTILE[case]))
     stage.culm.take(LOW)

@@ -29,15 +29,15 @@ def fresh(settings: dict[str, Any], scale: int = 1) -> Link:
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 1_000])
 def test_pieces_of_any_size_are_the_same_conversation(step: int, mode: int, settings: dict[str, Any]) -> None:
-    said = []
+    conversations = []
     for size in (None, step):
         link = fresh(settings)
         link.connect()
         link.low.sync(HIGH, mode)
         link.settle(size)
         link.assert_equal()
-        said.append({peer: [m for who, m in link.said if who == peer] for peer in (LOW, HIGH)})
-    assert said[0] == said[1]
+        conversations.append({peer: [m for who, m in link.said if who == peer] for peer in (LOW, HIGH)})
+    assert conversations[0] == conversations[1]
 
 
 @pytest.mark.parametrize("mode", [0, 1])
@@ -115,11 +115,11 @@ def test_a_peer_behind_a_process_says_what_one_in_this_process_says() -> None:
     """`culm conform` as a program: the same lines, the same answers."""
     stranger = Stranger(logs(range(9)), lift="add128", absence=True)
     opened = {"name": "p", "peer_id": HIGH, "schema_ids": [SCHEMA], "entries": material.as_json(logs([1]))}
-    said = (stranger.announce() + stranger.request()).hex()
+    messages_hex = (stranger.announce() + stranger.request()).hex()
     asked: list[dict[str, Any]] = [
         {"do": "p2panda.peer.open", **opened, "now": 1},
         {"do": "p2panda.peer.connect", "name": "p", "remote_peer_id": LOW, "now": 1},
-        {"do": "p2panda.peer.receive", "name": "p", "remote_peer_id": LOW, "bytes": said, "now": 1},
+        {"do": "p2panda.peer.receive", "name": "p", "remote_peer_id": LOW, "bytes": messages_hex, "now": 1},
         {"do": "p2panda.peer.state", "name": "p"},
     ]
     done = subprocess.run(

@@ -123,9 +123,9 @@ def test_live_mode_only_if_both_want_it(live: bool) -> None:
 
 
 def test_an_empty_set_gets_every_entry_of_the_requested_schemas_alone() -> None:
-    held = {**logs(range(12), 2), **material.other_logs(range(7))}
+    holding = {**logs(range(12), 2), **material.other_logs(range(7))}
     stranger = Stranger({}, (SCHEMA, OTHER_SCHEMA))
-    meeting = Meeting(stranger, held, schema_ids=[SCHEMA, OTHER_SCHEMA])
+    meeting = Meeting(stranger, holding, schema_ids=[SCHEMA, OTHER_SCHEMA])
     meeting.settle(stranger.request(schema_ids=[OTHER_SCHEMA]))
     assert stranger.held == material.other_logs(range(7))
     assert stranger.repeated == 0 and stranger.faults == []

@@ -133,8 +133,8 @@ def test_messages_of_two_sessions_may_alternate() -> None:
             # By turns of one message a session, each session in its own order.
             ids = [message[1] for message in waiting]
             if ids:
-                place = max(range(len(ids)), key=lambda at, ids=ids: (ids.index(ids[at]) == at, at))  # type: ignore[misc]
-                other.receive(peer.peer_id, wire.encode(waiting.pop(place)))
+                index = max(range(len(ids)), key=lambda at, ids=ids: (ids.index(ids[at]) == at, at))  # type: ignore[misc]
+                other.receive(peer.peer_id, wire.encode(waiting.pop(index)))
     assert not any(queues.values())
     link.assert_equal()
     assert link.low.count("session_done") == link.high.count("session_done") == 2

@@ -38,8 +38,8 @@ RELATIONS = ("identical", "disjoint", "nested", "grown", "grown both ways", "all
 
 def check(link: Link, *, live: bool) -> None:
     link.assert_equal()
-    for (peer, other), held in zip(link.sides, link.held_at_start, strict=True):
-        assert peer.count("entry_accepted") == material.count(link.wanted) - material.count(held)
+    for (peer, other), holding in zip(link.sides, link.held_at_start, strict=True):
+        assert peer.count("entry_accepted") == material.count(link.wanted) - material.count(holding)
         assert peer.count("rejected") == peer.count("session_failed") == 0
         assert peer.count("session_started") == 1
         assert peer.count("live" if live else "session_done") == 1
@@ -90,9 +90,9 @@ def test_the_request_comes_first_and_the_opening_right_behind_it() -> None:
     link = Link(*relation("all of it", 20))
     link.connect()
     link.low.sync(HIGH)
-    said = wire.decode(link.low.take(HIGH))
-    assert said[0][:3] == [wire.SYNC_REQUEST, 0, 1]
-    assert said[1][0] == wire.LOWER_BOUND and said[-1] == [wire.TERMINAL, 0]
+    messages = wire.decode(link.low.take(HIGH))
+    assert messages[0][:3] == [wire.SYNC_REQUEST, 0, 1]
+    assert messages[1][0] == wire.LOWER_BOUND and messages[-1] == [wire.TERMINAL, 0]
 
 
 def test_entries_flow_before_reconciliation_has_ended() -> None:
@@ -101,7 +101,7 @@ def test_entries_flow_before_reconciliation_has_ended() -> None:
     link.low.sync(HIGH)
     link.settle()
     kinds = [message[0] for _, message in link.said]
-    last = max(place for place, kind in enumerate(kinds) if kind in wire.NAMES)
+    last = max(index for index, kind in enumerate(kinds) if kind in wire.NAMES)
     assert wire.ENTRY in kinds[:last], "all entries waited for the end of the reconciliation"
     for peer_id in (LOW, HIGH):
         own = [message[0] for sender, message in link.said if sender == peer_id]
@@ -146,8 +146,8 @@ def test_announcements_name_schemas_alone_to_whoever_reads_events(settings: dict
         (announced,) = [event for event in peer.events if event["kind"] == "announced"]
         assert len(announced["schema_ids"]) == 1
         assert len(peer.state()["announcements"][other.peer_id]["schema_ids"]) == 1
-    said = [len(message[3]) for message in link.of(wire.ANNOUNCE)]
-    assert said == [2, 2] if settings else said == [1, 1]
+    lengths = [len(message[3]) for message in link.of(wire.ANNOUNCE)]
+    assert lengths == [2, 2] if settings else lengths == [1, 1]
 
 
 def test_the_compact_form_is_shorter() -> None:
