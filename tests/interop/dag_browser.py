@@ -87,10 +87,10 @@ def _put(made: Path, target: Path) -> None:
 
 
 def _digest(files: list[Path]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in files:
-        found.update(file.read_bytes())
-    return found.hexdigest()[:12]
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 class BrowserClient:
@@ -113,8 +113,8 @@ class BrowserClient:
         """An answer that is no refusal."""
         answer = self.ask(do, **arguments)
         assert "ok" in answer, answer
-        found: dict[str, Any] = answer["ok"]
-        return found
+        fields: dict[str, Any] = answer["ok"]
+        return fields
 
 
 @contextlib.contextmanager

@@ -104,24 +104,24 @@ async def running(*command: str | Path) -> AsyncIterator[Running]:
         stderr=None,
         limit=_LINE_BYTES,
     )
-    one = Running(process)
+    program = Running(process)
     try:
-        yield one
+        yield program
     finally:
-        await one.stop()
+        await program.stop()
 
 
 async def culm(*arguments: str | Path, status: int = 0) -> list[dict[str, Any]]:
     """What a command of `culm bamboo` prints, that ends with this status."""
-    async with running(*CULM, *arguments, "--json") as one:
-        assert await one.ended() == status, one.lines
-        return one.lines
+    async with running(*CULM, *arguments, "--json") as program:
+        assert await program.ended() == status, program.lines
+        return program.lines
 
 
 async def held(folder: Path, name: str = "") -> tuple[list[int], list[int]]:
     """The entries and the payloads of a log (or of the only one) of a folder of Culm's."""
     logs = await culm("coverage", "--dir", folder)
-    log = next((one for one in logs if name in one["log"]), None)
+    log = next((log for log in logs if name in log["log"]), None)
     if log is None:
         return [], []
     entries, payloads = (
@@ -193,6 +193,8 @@ async def culm_serving(
     folder: Path, *arguments: str, scheme: str = "tcp://"
 ) -> AsyncIterator[tuple[Running, int]]:
     """Culm listens; its port."""
-    async with running(*CULM, "serve", f"{scheme}127.0.0.1:0", "--dir", folder, "--json", *arguments) as one:
-        listening = await one.until_said("listening")
-        yield one, int(listening["url"].rpartition(":")[2])
+    async with running(
+        *CULM, "serve", f"{scheme}127.0.0.1:0", "--dir", folder, "--json", *arguments
+    ) as server:
+        listening = await server.until_said("listening")
+        yield server, int(listening["url"].rpartition(":")[2])

@@ -62,13 +62,13 @@ async def test_go_calls_and_has_a_whole_log_of_culm(tmp_path: Path, program: Pat
 
 @FLAVOURS
 async def test_go_calls_and_offers_a_whole_log(tmp_path: Path, program: Path, flavour: str) -> None:
-    async with culm_serving(tmp_path, "--flavour", flavour) as (one, port):
+    async with culm_serving(tmp_path, "--flavour", flavour) as (server, port):
         made = ("-flavour", flavour, "-log", "offered/0:40:100", "-direction", "push")
         async with go_serving(program, "-log", "offered/0:1") as (_, _, log):
             pass
         async with running(program, "pull", f"127.0.0.1:{port}", *made, log) as go:
             assert await go.ended() == 0, go.lines
-        await one.until_said("payload", seq_num=40)
+        await server.until_said("payload", seq_num=40)
     everything = list(range(1, 41))
     assert await held(tmp_path) == (everything, everything)
 
@@ -205,8 +205,8 @@ async def test_an_end_that_holds_another_branch_refuses_with_its_entry(
         wanted = ("--dir", tmp_path, "--flavour", flavour, "--log", log, "--to", "5")
         await culm("sync", f"tcp://127.0.0.1:{port}", *wanted)
     async with go_serving(program, *made) as (go, port, _):
-        [told] = await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log)
-        assert told["forks"] == 1
+        [printed] = await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log)
+        assert printed["forks"] == 1
         await go.until_said("cancel", code=133)
     async with (
         culm_serving(tmp_path) as (_, port),
@@ -272,8 +272,8 @@ async def test_ends_of_two_flavours_do_not_take_each_others_hashes(tmp_path: Pat
         assert go.said("dropped")[0]["number"] == 0x01
     async with go_serving(program, "-log", "one/0:2") as (_, port, of_go):
         wanted = ("--dir", tmp_path, "--log", of_go)
-        [told] = await culm("sync", f"tcp://127.0.0.1:{port}", *wanted, status=1)
-    assert "bamboo_p2p.malformed" in str(told)
+        [printed] = await culm("sync", f"tcp://127.0.0.1:{port}", *wanted, status=1)
+    assert "bamboo_p2p.malformed" in str(printed)
 
 
 async def test_go_learns_that_a_log_ended_before_what_it_asked_for(tmp_path: Path, program: Path) -> None:
@@ -307,6 +307,6 @@ async def test_culm_tells_of_a_payload_that_is_not_what_was_signed(tmp_path: Pat
         between.spoil = (b"innocent 2", b"wronging 2")
         async with between.listening() as through:
             wanted = ("--dir", tmp_path, "--log", log)
-            [told] = await culm("sync", f"tcp://127.0.0.1:{through}", *wanted, status=1)
-        assert "bamboo_p2p.invalid_data" in str(told)
+            [printed] = await culm("sync", f"tcp://127.0.0.1:{through}", *wanted, status=1)
+        assert "bamboo_p2p.invalid_data" in str(printed)
     assert await held(tmp_path) == ([1, 2], [1])

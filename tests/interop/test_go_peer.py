@@ -33,7 +33,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def named(*logs: Iterable[CheckedOperation]) -> dict[tuple[bytes, int, int], bytes]:
     """The hash of each entry by its name, as the Go peer tells them."""
-    return {(*one.log, one.entry.seq_num): one.hash for log in logs for one in log}
+    return {(*operation.log, operation.entry.seq_num): operation.hash for log in logs for operation in log}
 
 
 def hash_held(peer: ReferencePeer, log_id: int) -> bytes:
