@@ -31,8 +31,8 @@ class Talk:
         """What a request that succeeds is answered with."""
         answer = self.answer(do, arguments)
         assert "ok" in answer, answer
-        found: dict[str, Any] = answer["ok"]
-        return found
+        fields: dict[str, Any] = answer["ok"]
+        return fields
 
     def code(self, do: str, **arguments: Any) -> str:
         """The code of the error that a request is answered with."""
@@ -47,9 +47,9 @@ class Talk:
         """The answer to a line as it stands; the answer is JSON in the strict sense."""
         answer = self._conformance.answer_line(line)
         assert "\n" not in answer
-        found: dict[str, Any] = json.loads(answer, parse_constant=_refuse)
-        assert found.get("error", {}).get("code") != "conform.defect", (line[:300], found)
-        return found
+        decoded: dict[str, Any] = json.loads(answer, parse_constant=_refuse)
+        assert decoded.get("error", {}).get("code") != "conform.defect", (line[:300], decoded)
+        return decoded
 
 
 def _refuse(word: str) -> Any:

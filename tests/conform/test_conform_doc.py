@@ -39,17 +39,17 @@ PACKAGES = (
 
 def subclasses(base: type[CulmError]) -> Iterator[type[CulmError]]:
     """All classes below a class."""
-    for found in base.__subclasses__():
-        yield found
-        yield from subclasses(found)
+    for subclass in base.__subclasses__():
+        yield subclass
+        yield from subclasses(subclass)
 
 
 def rows(heading: str) -> set[str]:
     """The first cells of the table under a heading."""
     part = DOC.split(f"## {heading}\n")[1].split("\n## ")[0]
-    found = re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)
-    assert len(found) == len(set(found)), "a row is there once"
-    return set(found)
+    cells = re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)
+    assert len(cells) == len(set(cells)), "a row is there once"
+    return set(cells)
 
 
 def test_operations() -> None:
@@ -57,9 +57,9 @@ def test_operations() -> None:
 
 
 def test_messages() -> None:
-    found = rows("Messages")
-    assert found == MESSAGES.records.keys()
-    assert len(found) == len(DECODERS)
+    documented = rows("Messages")
+    assert documented == MESSAGES.records.keys()
+    assert len(documented) == len(DECODERS)
 
 
 def test_events() -> None:
@@ -74,9 +74,9 @@ def test_codes() -> None:
             importlib.import_module(info.name)
     modules |= {"varu64", "keys", "errors"}
     codes = {
-        found.code
-        for found in subclasses(CulmError)
-        if found.__module__.startswith("culm_models.") and found.__module__.split(".")[1] in modules
+        subclass.code
+        for subclass in subclasses(CulmError)
+        if subclass.__module__.startswith("culm_models.") and subclass.__module__.split(".")[1] in modules
     }
     assert rows("Error codes") == codes | {"conform.defect"}
 

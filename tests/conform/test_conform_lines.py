@@ -23,7 +23,7 @@ COMMAND = [sys.executable, "-c", "from culm_infra.cli import main; main()", "con
 BIG = 2**64 - 1
 KEY = "2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96"
 SCHEMA = "venue_0020c65567ae37efea293e34a9c7d13f8f2bf23dbdc3b5c7b9ab46293111c48fc78b"
-NAMES = {one.name: sorted(set(re.findall("[a-z_]+", one.arguments))) for one in OPERATIONS}
+NAMES = {operation.name: sorted(set(re.findall("[a-z_]+", operation.arguments))) for operation in OPERATIONS}
 MEMBERS = [
     "type",
     "value",
@@ -116,7 +116,7 @@ def test_any_line_is_answered(line: str | bytes) -> None:
 @given(st.lists(st.binary(max_size=60), max_size=5))
 def test_any_bytes_are_answered_by_every_machine_that_reads_bytes(chunks: list[bytes]) -> None:
     conformance = Conformance()
-    readers = [one.name for one in OPERATIONS if {"name", "bytes"} <= set(NAMES[one.name])]
+    readers = [operation.name for operation in OPERATIONS if {"name", "bytes"} <= set(NAMES[operation.name])]
     common = {"name": "a", "now": 2, "remote_peer_id": "02", "session": "s", "remote": "s", "channel": "data"}
     for line in OPENED:
         conformance.answer_line(json.dumps({"name": "a", "now": 1, **line}))
@@ -181,6 +181,8 @@ def test_the_program_answers_each_line_in_order_and_goes_on() -> None:
 
 def test_the_program_lists_every_operation() -> None:
     done = subprocess.run([*COMMAND, "--list", "--json"], capture_output=True, timeout=60, check=True)
-    assert [json.loads(line)["do"] for line in done.stdout.splitlines()] == [one.name for one in OPERATIONS]
+    assert [json.loads(line)["do"] for line in done.stdout.splitlines()] == [
+        operation.name for operation in OPERATIONS
+    ]
     plain = subprocess.run([*COMMAND, "--list"], capture_output=True, timeout=60, check=True)
     assert b"p2panda.peer.open" in plain.stdout

@@ -39,8 +39,10 @@ class Conversation:
     def answered(self) -> Conversation:
         """The conversation with the answers of the program of today."""
         program = Conformance(big_integers_as_text=BIG_INTS_AS_TEXT in self.options)
-        answers = (masked(program.answer_line(one.request)) for one in self.exchanges)
-        exchanges = [replace(one, answer=answer) for one, answer in zip(self.exchanges, answers, strict=True)]
+        answers = (masked(program.answer_line(exchange.request)) for exchange in self.exchanges)
+        exchanges = [
+            replace(exchange, answer=answer) for exchange, answer in zip(self.exchanges, answers, strict=True)
+        ]
         return Conversation(self.comments, self.options, exchanges)
 
 
@@ -106,12 +108,12 @@ def parse(text: str) -> list[Conversation]:
                 at.exchanges[-1] = replace(at.exchanges[-1], answer=line[2:])
             case _:
                 raise ValueError(f"line {number} is not a line of a transcript: {line[:100]!r}")
-    return [one for one in conversations if one != Conversation()]
+    return [conversation for conversation in conversations if conversation != Conversation()]
 
 
 def text_of(conversations: list[Conversation]) -> str:
     """The text of conversations, as `parse` reads it."""
-    return "\n".join("".join(f"{line}\n" for line in _lines(one)) for one in conversations)
+    return "\n".join("".join(f"{line}\n" for line in _lines(conversation)) for conversation in conversations)
 
 
 def _lines(conversation: Conversation) -> Iterator[str]:
