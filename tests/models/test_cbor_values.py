@@ -159,7 +159,7 @@ def test_an_item_cut_at_every_byte_comes_out_whole(message: object) -> None:
         assert scanner.feed(item[cut:] + item[:1]) == ([item, item] if len(item) == 1 else [item])
         if len(item) > 1:
             assert scanner.feed(item[1:]) == [item]
-    assert [found for byte in item for found in scanner.feed(bytes((byte,)))] == [item]
+    assert [scanned for byte in item for scanned in scanner.feed(bytes((byte,)))] == [item]
 
 
 def test_many_items_in_one_piece_and_one_in_many() -> None:

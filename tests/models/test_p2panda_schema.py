@@ -28,7 +28,10 @@ def hash_of(number: int) -> bytes:
 def fields_of(types: dict[str, str] | None) -> Fields | None:
     if types is None:
         return None
-    return {name: next(one for one in FIELD_TYPES if one == spelled) for name, spelled in types.items()}
+    return {
+        name: next(field_type for field_type in FIELD_TYPES if field_type == spelled)
+        for name, spelled in types.items()
+    }
 
 
 def fits(operation: Operation, known: Fields | None) -> bool:
@@ -41,10 +44,10 @@ def fits(operation: Operation, known: Fields | None) -> bool:
 
 def test_every_recorded_verdict_of_a_node_is_the_same() -> None:
     recorded: list[dict[str, Any]] = json.loads(VECTORS.read_text())
-    assert {one["accepted"] for one in recorded} == {True, False}
-    for one in recorded:
-        operation = decode_operation(bytes.fromhex(one["operation"]))
-        assert fits(operation, fields_of(one["fields"])) is one["accepted"], operation
+    assert {row["accepted"] for row in recorded} == {True, False}
+    for row in recorded:
+        operation = decode_operation(bytes.fromhex(row["operation"]))
+        assert fits(operation, fields_of(row["fields"])) is row["accepted"], operation
 
 
 def test_a_piece_of_a_blob_has_a_limit() -> None:

@@ -17,8 +17,8 @@ NUMBERS = st.integers(0, 2**70) | st.integers(0, 300)
 def test_what_is_written_is_read(number: int, before: bytes, behind: bytes) -> None:
     written = write_varint(number)
     data = before + written + behind
-    for held in (data, bytearray(data), memoryview(data)):
-        assert read_varint(held, len(before), 11) == (number, len(before) + len(written))
+    for buffer in (data, bytearray(data), memoryview(data)):
+        assert read_varint(buffer, len(before), 11) == (number, len(before) + len(written))
     assert is_shortest(number, len(written))
 
 

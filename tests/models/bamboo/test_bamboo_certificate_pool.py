@@ -147,33 +147,33 @@ ENTRIES, HASHES = _log(41)
 
 def test_an_honest_log_passes_in_order() -> None:
     for entry in ENTRIES:
-        held = {seq_num: HASHES[seq_num] for seq_num in range(1, entry.seq_num)}
-        bamboo.check_links(entry, hash_at=held.get)
+        hashes = {seq_num: HASHES[seq_num] for seq_num in range(1, entry.seq_num)}
+        bamboo.check_links(entry, hash_at=hashes.get)
 
 
 @pytest.mark.parametrize("seq_num", [2, 4, 13, 40, 41])
 def test_an_entry_that_comes_early_waits_for_the_one_before(seq_num: int) -> None:
-    held = {other: HASHES[other] for other in HASHES if other != seq_num - 1}
+    hashes = {other: HASHES[other] for other in HASHES if other != seq_num - 1}
     with pytest.raises(errors.BacklinkUnknownError):
-        bamboo.check_links(ENTRIES[seq_num - 1], hash_at=held.get)
+        bamboo.check_links(ENTRIES[seq_num - 1], hash_at=hashes.get)
 
 
 @pytest.mark.parametrize("seq_num", [4, 13, 40])
 def test_the_target_of_the_skiplink_must_be_held_and_the_same(seq_num: int) -> None:
     target = bamboo.lipmaa(seq_num)
     entry = ENTRIES[seq_num - 1]
-    held = {other: HASHES[other] for other in HASHES if other != target}
+    hashes = {other: HASHES[other] for other in HASHES if other != target}
     with pytest.raises(errors.SkiplinkUnknownError):
-        bamboo.check_links(entry, hash_at=held.get)
+        bamboo.check_links(entry, hash_at=hashes.get)
     with pytest.raises(errors.SkiplinkMismatchError):
         bamboo.check_links(entry, hash_at={**HASHES, target: yasmf.hash_bytes(b"another")}.get)
 
 
 @pytest.mark.parametrize("seq_num", [2, 4, 41])
 def test_the_backlink_must_name_the_entry_that_is_held(seq_num: int) -> None:
-    held = {**HASHES, seq_num - 1: yasmf.hash_bytes(b"another")}
+    hashes = {**HASHES, seq_num - 1: yasmf.hash_bytes(b"another")}
     with pytest.raises(errors.BacklinkMismatchError):
-        bamboo.check_links(ENTRIES[seq_num - 1], hash_at=held.get)
+        bamboo.check_links(ENTRIES[seq_num - 1], hash_at=hashes.get)
 
 
 def test_nothing_follows_the_end_of_a_log() -> None:

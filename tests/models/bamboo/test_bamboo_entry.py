@@ -256,8 +256,8 @@ def test_an_entry_of_the_other_flavour_is_refused(flavour: HashFlavour) -> None:
 # What proves a fork, and what does not (reference 1.5).
 
 
-def _proves(one: bytes, other: bytes, flavour: HashFlavour) -> bool:
-    both = [(decode_entry(entry, flavour), flavour.hash(entry)) for entry in (one, other)]
+def _proves(first: bytes, second: bytes, flavour: HashFlavour) -> bool:
+    both = [(decode_entry(entry, flavour), flavour.hash(entry)) for entry in (first, second)]
     answers = {is_fork_proof(*both[0], *both[1]), is_fork_proof(*both[1], *both[0])}
     assert len(answers) == 1, "the order of the two does not matter"
     return answers.pop()
@@ -265,9 +265,9 @@ def _proves(one: bytes, other: bytes, flavour: HashFlavour) -> bool:
 
 @flavours
 def test_two_entries_of_one_number_fork_a_log(flavour: HashFlavour) -> None:
-    one = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
-    assert _proves(one, sign_entry(AUTHOR, 0, 1, b"b", flavour=flavour), flavour)
-    assert not _proves(one, one, flavour)
+    entry = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
+    assert _proves(entry, sign_entry(AUTHOR, 0, 1, b"b", flavour=flavour), flavour)
+    assert not _proves(entry, entry, flavour)
 
 
 @flavours
@@ -308,7 +308,7 @@ def test_an_end_beside_an_entry_that_says_the_rest_proves_nothing_before_one_fol
 
 @flavours
 def test_entries_of_two_logs_prove_nothing(flavour: HashFlavour) -> None:
-    one = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
-    assert not _proves(one, sign_entry(AUTHOR, 1, 1, b"b", flavour=flavour), flavour)
+    entry = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
+    assert not _proves(entry, sign_entry(AUTHOR, 1, 1, b"b", flavour=flavour), flavour)
     other = KeyPair.generate(b"other")
-    assert not _proves(one, sign_entry(other, 0, 1, b"b", flavour=flavour), flavour)
+    assert not _proves(entry, sign_entry(other, 0, 1, b"b", flavour=flavour), flavour)

@@ -12,29 +12,29 @@ runs = st.tuples(st.booleans(), st.integers(0, 40), st.integers(0, 12))
 
 @given(st.lists(runs), st.integers(0, 60))
 def test_runs_are_what_the_numbers_are(changes: list[tuple[bool, int, int]], at: int) -> None:
-    found, expected = RangeSet(), set[int]()
+    range_set, expected = RangeSet(), set[int]()
     for adds, start, length in changes:
         numbers = range(start, start + length)
         if adds:
-            found.add(start, start + length)
+            range_set.add(start, start + length)
             expected.update(numbers)
         else:
-            found.remove(start, start + length)
+            range_set.remove(start, start + length)
             expected.difference_update(numbers)
 
-    listed = list(found)
+    listed = list(range_set)
     assert {number for start, end in listed for number in range(start, end)} == expected
     assert all(end < start for (_, end), (start, _) in itertools.pairwise(listed))
-    assert len(found) == len(listed)
-    assert (at in found) == (at in expected)
-    assert found.next_member(at) == min((number for number in expected if number >= at), default=None)
+    assert len(range_set) == len(listed)
+    assert (at in range_set) == (at in expected)
+    assert range_set.next_member(at) == min((number for number in expected if number >= at), default=None)
     end = at
     while end in expected:
         end += 1
-    assert found.end_of_run(at) == end
-    assert found.covers(at, end)
-    assert not found.covers(at, end + 1)
-    assert found.highest == max(expected, default=None)
+    assert range_set.end_of_run(at) == end
+    assert range_set.covers(at, end)
+    assert not range_set.covers(at, end + 1)
+    assert range_set.highest == max(expected, default=None)
 
 
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(1, 3)), max_size=60), st.integers(1, 5))

@@ -26,7 +26,7 @@ from tests.models.bamboo_p2p.logs import make_log
 
 numbers = st.integers(0, MAX_SIZE) | st.integers(0, 300)
 flavours = st.sampled_from(sorted(FLAVOURS.values(), key=lambda flavour: flavour.name))
-_ENTRIES = {name: [one.entry_bytes for one in make_log(9, flavour)] for name, flavour in FLAVOURS.items()}
+_ENTRIES = {name: [entry.entry_bytes for entry in make_log(9, flavour)] for name, flavour in FLAVOURS.items()}
 
 
 def hashes(flavour: HashFlavour) -> st.SearchStrategy[bytes]:

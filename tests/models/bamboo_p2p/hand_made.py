@@ -47,9 +47,9 @@ class HandMade:
         self.peer.add(self.held)
         self.end: BambooConnection = self.peer.connect("hand-made", is_proactive=is_proactive, now_ms=0)
         first = self.end.take_control()
-        found = decode_setup(first)
-        assert found is not None
-        self._control_out = bytearray(first[found[1] :])
+        decoded = decode_setup(first)
+        assert decoded is not None
+        self._control_out = bytearray(first[decoded[1] :])
         self.control_bytes(encode_setup(setup or Setup(False, False, 65_536, 65_536)))
 
     def control_bytes(self, data: bytes, now_ms: int = 0) -> HandMade:
@@ -85,25 +85,25 @@ class HandMade:
     def data(self, *messages: DataMessage | bytes) -> HandMade:
         """Say data messages; bytes are what follows a payload's head."""
         return self.data_bytes(
-            b"".join(one if isinstance(one, bytes) else encode_data(one) for one in messages)
+            b"".join(message if isinstance(message, bytes) else encode_data(message) for message in messages)
         )
 
     def heard(self) -> list[ControlMessage]:
         """What the real end said on the control channel since the last call."""
         self._control_out += self.end.take_control()
         messages, at = [], 0
-        while (found := decode_control(self._control_out, at, self.flavour)) is not None:
-            messages.append(found[0])
-            at = found[1]
+        while (decoded := decode_control(self._control_out, at, self.flavour)) is not None:
+            messages.append(decoded[0])
+            at = decoded[1]
         del self._control_out[:at]
         return messages
 
     def heard_data(self) -> bytes:
         """What the real end has to say on the data channel."""
-        said = b""
+        sent = b""
         while turn := self.end.next_data():
-            said += turn
-        return said
+            sent += turn
+        return sent
 
     @property
     def code(self) -> str | None:

@@ -34,7 +34,7 @@ def make_log(
 ) -> tuple[NewEntry, ...]:
     """Entries 1 to `length` of one log, with their payloads."""
     hashes: dict[int, bytes] = {}
-    given = []
+    entries = []
     for seq_num in range(1, length + 1):
         entry = sign_entry(
             AUTHOR,
@@ -47,8 +47,8 @@ def make_log(
             flavour=flavour,
         )
         hashes[seq_num] = flavour.hash(entry)
-        given.append(NewEntry(entry, payload(seq_num)))
-    return tuple(given)
+        entries.append(NewEntry(entry, payload(seq_num)))
+    return tuple(entries)
 
 
 class Pair:

@@ -74,7 +74,7 @@ def asked(settings: BambooSettings = GREEDY, entries: tuple[NewEntry, ...] = (),
 
 def incoming(made: HandMade, request_id: int = 0) -> tuple[int, int]:
     """How far the other end is in a request."""
-    cursor = next(one.incoming for one in made.end.requests if one.id == request_id)
+    cursor = next(request.incoming for request in made.end.requests if request.id == request_id)
     return cursor.piece, cursor.offset
 
 
@@ -84,14 +84,14 @@ def incoming(made: HandMade, request_id: int = 0) -> tuple[int, int]:
 class Chain:
     """Ends in a row, each with a connection to the one before, from which it pulls."""
 
-    def __init__(self, *held: tuple[NewEntry, ...], settings: BambooSettings = GREEDY) -> None:
-        self.peers = [Peer(MemoryBambooStore(YAMF), settings) for _ in held]
+    def __init__(self, *holdings: tuple[NewEntry, ...], settings: BambooSettings = GREEDY) -> None:
+        self.peers = [Peer(MemoryBambooStore(YAMF), settings) for _ in holdings]
         self.links: list[tuple[tuple[Peer, BambooConnection], tuple[Peer, BambooConnection]]] = []
-        self.apologies = [0] * len(held)
-        self.verified: list[list[int]] = [[] for _ in held]
-        for peer, entries in zip(self.peers, held, strict=True):
+        self.apologies = [0] * len(holdings)
+        self.verified: list[list[int]] = [[] for _ in holdings]
+        for peer, entries in zip(self.peers, holdings, strict=True):
             peer.add(entries)
-        for index in range(len(held) - 1):
+        for index in range(len(holdings) - 1):
             near, far = self.peers[index], self.peers[index + 1]
             self.links.append(
                 (

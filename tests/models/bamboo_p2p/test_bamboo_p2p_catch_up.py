@@ -50,11 +50,11 @@ def test_a_sparse_range_brings_the_shortest_path() -> None:
 def test_payloads_alone_come_for_entries_that_are_held() -> None:
     pair = _pair(20)
     log = make_log(20)
-    pair.peers[1].add([type(one)(one.entry_bytes) for one in log])
+    pair.peers[1].add([type(entry)(entry.entry_bytes) for entry in log])
     pair.ends[1].propose(RequestedRange(*LOG, 5, end=9, payload_only=True))
     pair.talk()
-    held = [number for number in range(1, 21) if pair.store(1).has_payload(LOG, number)]
-    assert held == [5, 6, 7, 8, 9]
+    with_payload = [number for number in range(1, 21) if pair.store(1).has_payload(LOG, number)]
+    assert with_payload == [5, 6, 7, 8, 9]
 
 
 def test_a_payload_goes_on_from_an_offset() -> None:
@@ -62,7 +62,7 @@ def test_a_payload_goes_on_from_an_offset() -> None:
     pair = Pair()
     pair.peers[0].add(log)
     beginning = ((0, b"0123456"),)
-    pair.peers[1].add([type(one)(one.entry_bytes, None, beginning) for one in log])
+    pair.peers[1].add([type(entry)(entry.entry_bytes, None, beginning) for entry in log])
     pair.talk()
     pair.ends[1].propose(RequestedRange(*LOG, 3, end=3, offset=7))
     pair.talk()
@@ -81,9 +81,9 @@ def test_an_open_range_carries_what_is_published_later() -> None:
 def test_both_ends_bring_what_the_other_lacks_in_one_request() -> None:
     pair = Pair()
     log = make_log(40)
-    with_entries = [type(one)(one.entry_bytes) for one in log]
-    pair.peers[0].add([one if seq_num % 3 else with_entries[seq_num] for seq_num, one in enumerate(log)])
-    pair.peers[1].add([with_entries[seq_num] if seq_num % 3 else one for seq_num, one in enumerate(log)])
+    with_entries = [type(entry)(entry.entry_bytes) for entry in log]
+    pair.peers[0].add([entry if seq_num % 3 else with_entries[seq_num] for seq_num, entry in enumerate(log)])
+    pair.peers[1].add([with_entries[seq_num] if seq_num % 3 else entry for seq_num, entry in enumerate(log)])
     pair.talk()
     pair.ends[0].propose(RequestedRange(*LOG, 1, end=40))
     pair.talk()

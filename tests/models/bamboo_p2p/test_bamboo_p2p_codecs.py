@@ -142,30 +142,34 @@ def test_the_published_bytes_are_those_of_the_models(name: str) -> None:
 def test_the_published_sessions_are_those_of_two_ends() -> None:
     # What a compressor finds is its own matter, so compressed bytes are no rule.
     today = json.loads(json.dumps(vectors.sessions()))
-    assert [one for one in today if "compressed" not in one["name"]] == [
-        one for one in SESSIONS if "compressed" not in one["name"]
+    assert [session for session in today if "compressed" not in session["name"]] == [
+        session for session in SESSIONS if "compressed" not in session["name"]
     ]
 
 
 @pytest.mark.parametrize("split", [1, 2, 7, 100])
 def test_sessions_go_on_the_same_way_however_their_bytes_arrive(split: int) -> None:
-    for one, published in zip(vectors.sessions(split), SESSIONS, strict=True):
-        assert [end["holds_then"] for end in one["ends"]] == [end["holds_then"] for end in published["ends"]]
-        if "compressed" not in one["name"]:
-            assert [said["bytes"] for said in one["said"]] == [said["bytes"] for said in published["said"]]
+    for session, published in zip(vectors.sessions(split), SESSIONS, strict=True):
+        assert [end["holds_then"] for end in session["ends"]] == [
+            end["holds_then"] for end in published["ends"]
+        ]
+        if "compressed" not in session["name"]:
+            assert [turn["bytes"] for turn in session["said"]] == [
+                turn["bytes"] for turn in published["said"]
+            ]
 
 
 def test_hashes_of_entries_and_payloads_are_as_published() -> None:
     published = json.loads((vectors.FOLDER / "entries.json").read_text())
     for name, flavour in FLAVOURS.items():
-        for one in published[name]:
-            assert flavour.hash(bytes.fromhex(one["entry"])).hex() == one["hash"]
+        for row in published[name]:
+            assert flavour.hash(bytes.fromhex(row["entry"])).hex() == row["hash"]
 
 
 def test_a_bymux_end_refuses_as_published() -> None:
     published = json.loads((vectors.FOLDER / "bymux.json").read_text())
-    for one in published["end_refuses"]:
-        end = Endpoint(one["window"])
-        end.receive(bytes.fromhex(one["bytes"]))
-        assert end.dropped is not None, one
-        assert end.dropped.code == one["code"], one
+    for row in published["end_refuses"]:
+        end = Endpoint(row["window"])
+        end.receive(bytes.fromhex(row["bytes"]))
+        assert end.dropped is not None, row
+        assert end.dropped.code == row["code"], row

@@ -46,8 +46,8 @@ LACKS = Skip(SkipReason.UNAVAILABLE)
 def held(payloads: Collection[int], entries: Collection[int] = range(1, LENGTH + 1)) -> list[NewEntry]:
     """These entries of the log, with these of their payloads."""
     return [
-        one if seq_num in payloads else NewEntry(one.entry_bytes)
-        for seq_num, one in enumerate(ENTRIES, 1)
+        entry if seq_num in payloads else NewEntry(entry.entry_bytes)
+        for seq_num, entry in enumerate(ENTRIES, 1)
         if seq_num in entries
     ]
 
@@ -60,10 +60,10 @@ def metadata(seq_num: int) -> Metadata:
 
 def whole(first: int, last: int) -> list[DataMessage | bytes]:
     """Entries with their payloads, as data messages."""
-    said: list[DataMessage | bytes] = []
+    messages: list[DataMessage | bytes] = []
     for seq_num in range(first, last + 1):
-        said += [metadata(seq_num), RawPayload(2), ENTRIES[seq_num - 1].payload or b""]
-    return said
+        messages += [metadata(seq_num), RawPayload(2), ENTRIES[seq_num - 1].payload or b""]
+    return messages
 
 
 def responding(
@@ -92,7 +92,9 @@ def said(made: HandMade) -> list[str]:
     data = made.heard_data()
     decoded = decode_all_data(data, YAMF, [])
     assert decoded["used"] == len(data)
-    return [_short(one) for one in decoded["messages"] if one["type"] not in ("switch", "cancelled")]
+    return [
+        _short(message) for message in decoded["messages"] if message["type"] not in ("switch", "cancelled")
+    ]
 
 
 def _short(message: dict[str, Any]) -> str:
@@ -306,11 +308,11 @@ def test_every_piece_is_where_it_is_counted(request: tuple[Sequence, list[LogPie
         assert find(piece.seq_num) == index
     present = set(pieces)
     for number in range(1, 135):
-        for is_payload, found in (
+        for is_payload, piece_index in (
             (False, sequence.metadata_index(number)),
             (True, sequence.payload_index(number)),
         ):
-            assert (found is not None) == (LogPiece(number, is_payload) in present)
+            assert (piece_index is not None) == (LogPiece(number, is_payload) in present)
 
 
 @given(requests(), st.integers(0, 140), st.integers(0, 140))

@@ -137,7 +137,7 @@ def test_a_further_violation_ends_the_connection_with_its_code(name: str) -> Non
 
 
 def test_every_code_of_the_table_is_broken() -> None:
-    table = {one.code: one.number for one in BambooP2pError.__subclasses__()}
+    table = {error.code: error.number for error in BambooP2pError.__subclasses__()}
     assert sorted(table.values()) == list(range(0x01, 0x0F))
     assert {f"bamboo_p2p.{code}" for code, _ in (VIOLATIONS | FURTHER).values()} == set(table)
 

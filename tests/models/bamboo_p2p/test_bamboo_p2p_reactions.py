@@ -42,9 +42,9 @@ def other_branch(seq_num: int) -> bytes:
     )
 
 
-def proposing(held: int = 0, start: int = 1, credit: int = 8, **wants: object) -> HandMade:
+def proposing(entry_count: int = 0, start: int = 1, credit: int = 8, **wants: object) -> HandMade:
     """An end that proposed request 0, and said so."""
-    made = HandMade(ENTRIES[:held], is_proactive=True)
+    made = HandMade(ENTRIES[:entry_count], is_proactive=True)
     made.control(Grant(credit))
     made.end.propose(RequestedRange(*LOG, start, **wants))  # type: ignore[arg-type]
     made.heard()
@@ -84,9 +84,9 @@ def test_short_of_resources_frees_the_least_useful_and_tries_again_when_it_is_fr
     made.end.propose(RequestedRange(*LOG, 1, end=9))
     made.end.propose(RequestedRange(*LOG, 1, end=13, mandatory=True))
     made.heard()
-    one = decode_entry(ENTRIES[0].entry_bytes, YAMF)
+    entry = decode_entry(ENTRIES[0].entry_bytes, YAMF)
     made.control(Adjust(0, Eagerness.ALL), Adjust(2, Eagerness.ALL))
-    made.data(Switch(0), Metadata(False, None, one.payload_size, one.payload_hash, one.signature))
+    made.data(Switch(0), Metadata(False, None, entry.payload_size, entry.payload_hash, entry.signature))
     made.control(Cancel(4, CancelCode.RESOURCES))
     assert made.heard() == [Cancel(4, CancelCode.CONFIRMED), Cancel(2, CancelCode.RESOURCES)]
     free(made, 4)
@@ -168,10 +168,10 @@ def test_entries_behind_the_end_of_the_log_are_refused() -> None:
     made = HandMade()
     made.control(proposal(0))
     made.data(Switch(0))
-    for given in ENDED:
-        entry = decode_entry(given.entry_bytes, YAMF)
+    for new_entry in ENDED:
+        entry = decode_entry(new_entry.entry_bytes, YAMF)
         made.data(Metadata(entry.end_of_log, None, entry.payload_size, entry.payload_hash, entry.signature))
-        made.data(b"\x08" + bytes((entry.payload_size,)) + (given.payload or b""))
+        made.data(b"\x08" + bytes((entry.payload_size,)) + (new_entry.payload or b""))
     assert made.code is None
     assert Cancel(0, CancelCode.DONE) in made.heard() or made.end.requests
     made.data(Metadata(False, None, 0, YAMF.hash(b""), bytes(64)))
@@ -188,7 +188,7 @@ def mismatch(entry: bytes) -> Cancel:
 
 def test_a_hash_mismatch_keeps_both_entries_as_proof() -> None:
     # Of entry 13's pool, 13 is the lowest that lacks: the hash of entry 4 is expected.
-    made = proposing(held=12, start=13)
+    made = proposing(entry_count=12, start=13)
     made.control(mismatch(other_branch(4)))
     assert made.code is None
     assert made.store.fork_proof(LOG) == (ENTRIES[3].entry_bytes, other_branch(4))
@@ -198,7 +198,7 @@ def test_a_hash_mismatch_keeps_both_entries_as_proof() -> None:
 
 
 def test_a_hash_mismatch_at_an_offset_speaks_of_the_start() -> None:
-    made = proposing(held=3, start=3, end=3, offset=1)
+    made = proposing(entry_count=3, start=3, end=3, offset=1)
     assert made.control(mismatch(other_branch(3))).code is None
     assert made.store.fork_proof(LOG) is not None
 
@@ -209,7 +209,7 @@ def test_a_hash_mismatch_at_an_offset_speaks_of_the_start() -> None:
     ids=["the expected one", "another entry", "a wrong signature"],
 )
 def test_a_hash_mismatch_that_shows_none_is_bogus(entry: bytes) -> None:
-    assert proposing(held=12, start=13).control(mismatch(entry)).code == "bamboo_p2p.evidence"
+    assert proposing(entry_count=12, start=13).control(mismatch(entry)).code == "bamboo_p2p.evidence"
 
 
 def test_a_hash_mismatch_is_told_with_our_own_entry() -> None:
@@ -246,7 +246,7 @@ def test_a_fork_found_in_a_request_is_told_and_ends_all_of_its_log() -> None:
 
 
 def test_one_entry_signed_twice_is_no_fork() -> None:
-    made = proposing(held=4)
+    made = proposing(entry_count=4)
     twice = (ENTRIES[3].entry_bytes, ENTRIES[3].entry_bytes)
     assert made.control(Cancel(0, CancelCode.FORKED, entries=twice)).code == "bamboo_p2p.evidence"
 

@@ -67,7 +67,8 @@ def test_two_ends_with_every_second_payload_have_all_of_them_beyond_the_bound() 
     pair = Pair()
     for index, peer in enumerate(pair.peers):
         peer.add(
-            one if seq_num % 2 == index else NewEntry(one.entry_bytes) for seq_num, one in enumerate(log, 1)
+            entry if seq_num % 2 == index else NewEntry(entry.entry_bytes)
+            for seq_num, entry in enumerate(log, 1)
         )
     pair.talk()
     pair.ends[0].propose(RequestedRange(*LOG, 1, end=len(log)))
@@ -88,8 +89,8 @@ def test_passed_pieces_are_those_that_were_not_skipped_until_the_bound() -> None
         else:
             passed.pass_to(index + 1)
     assert passed.skipped_runs <= SKIPPED_RUNS_MAX
-    found = {index for index in range(sequence.size) if not passed.has(index, sequence)}
-    assert found == not_passed
+    skipped = {index for index in range(sequence.size) if not passed.has(index, sequence)}
+    assert skipped == not_passed
     assert passed.end_of_run(sequence.size, sequence) == sequence.size
     payloads = {number for first, last in passed.payloads(sequence) for number in range(first, last + 1)}
     assert payloads == {*range(4, 5_001)} - {sequence.piece(index).seq_num for index in not_passed}
@@ -99,7 +100,7 @@ def test_passed_pieces_are_those_that_were_not_skipped_until_the_bound() -> None
 def test_what_an_end_only_notified_of_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Payloads that it lacks, and so skips, make runs of what it notified of."""
     monkeypatch.setattr("culm_models.bamboo_p2p.data_channel.sender.NOTIFIED_RUNS_MAX", 8)
-    bare = [NewEntry(one.entry_bytes) for one in make_log(60)]
+    bare = [NewEntry(entry.entry_bytes) for entry in make_log(60)]
     made = HandMade(bare, NOTIFIES)
     made.control(proposal(0, end=60, eagerness=Eagerness.NOTIFY))
     assert made.heard_data().count(LACKS) > 40
@@ -162,11 +163,11 @@ def test_a_peer_that_ends_the_log_ever_earlier_makes_no_more_requests_than_wait(
     proposed = 0
     while asked:
         proposed += len(asked)
-        made.control(*[Cancel(one.id, CancelCode.END_OF_LOG, one.start - 1) for one in asked])
+        made.control(*[Cancel(message.id, CancelCode.END_OF_LOG, message.start - 1) for message in asked])
         made.heard_data()
         asked = [message for message in made.heard() if isinstance(message, Propose)]
     assert made.code is None
     assert proposed == len(made.end.requests) == reactions._MAX_WAITING
     # It goes on as soon as one is freed.
     made.data(Cancelled(0))
-    assert len([one for one in made.heard() if isinstance(one, Propose)]) == 1
+    assert len([message for message in made.heard() if isinstance(message, Propose)]) == 1

@@ -89,29 +89,29 @@ def test_any_bytes_come_to_the_same_however_they_are_split(content: bytes, sizes
 
 
 def test_control_goes_before_data_and_no_frame_is_longer_than_a_turn() -> None:
-    one, other = Endpoint(), Endpoint(2**64 - 1)
-    one.receive(other.take())
-    one.write(DATA, bytes(3 * MAX_WRITE_BYTES))
+    sender, receiver = Endpoint(), Endpoint(2**64 - 1)
+    sender.receive(receiver.take())
+    sender.write(DATA, bytes(3 * MAX_WRITE_BYTES))
     waiting = Endpoint()
     waiting.write(DATA, b"waits for credit")
     waiting.write(CONTROL, b"goes at once")
     assert b"goes at once" in waiting.take()
-    sent, at, frames = one.take(), 0, 0
+    sent, at, frames = sender.take(), 0, 0
     while at < len(sent):
-        found = decode_frame(sent, at)
-        assert found is not None
-        if found[0].type is FrameType.WRITE:
-            assert (found[0].amount or 0) <= MAX_WRITE_BYTES
+        decoded = decode_frame(sent, at)
+        assert decoded is not None
+        if decoded[0].type is FrameType.WRITE:
+            assert (decoded[0].amount or 0) <= MAX_WRITE_BYTES
             frames += 1
-        at = found[1] + (found[0].amount or 0 if found[0].type is FrameType.WRITE else 0)
+        at = decoded[1] + (decoded[0].amount or 0 if decoded[0].type is FrameType.WRITE else 0)
     assert frames == 3
 
 
 @pytest.mark.parametrize("amount", [1, 100])
 def test_credit_that_was_not_given_is_not_used(amount: int) -> None:
-    one = Endpoint()
-    one.take()
-    one.write(DATA, bytes(1_000))
-    assert one.take() == b""
-    one.receive(encode_frame(Frame(FrameType.CREDIT, DATA, amount)))
-    assert one.take() == encode_frame(Frame(FrameType.WRITE, DATA, amount)) + bytes(amount)
+    endpoint = Endpoint()
+    endpoint.take()
+    endpoint.write(DATA, bytes(1_000))
+    assert endpoint.take() == b""
+    endpoint.receive(encode_frame(Frame(FrameType.CREDIT, DATA, amount)))
+    assert endpoint.take() == encode_frame(Frame(FrameType.WRITE, DATA, amount)) + bytes(amount)

@@ -138,7 +138,7 @@ SLOPPY_VALUES = (
     | st.lists(SMALL_ENTRIES, max_size=6).map(b"".join)
     | st.lists(SLOPPY_ELEMENTS, max_size=4).map(b"".join)
     | st.builds(
-        lambda one, other: one + other,
+        lambda elements, rest: elements + rest,
         st.lists(SMALL_ELEMENTS, max_size=3).map(b"".join),
         st.binary(max_size=9),
     )

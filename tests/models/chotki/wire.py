@@ -49,7 +49,7 @@ def new_object(replica: Replica, count: int = 1) -> list[Id]:
 
 def letters(records: Iterable[bytes]) -> str:
     """The letters of records, in order."""
-    return "".join(chr(one[0]).upper() for one in records)
+    return "".join(chr(packet[0]).upper() for packet in records)
 
 
 def split(stream: bytes) -> list[bytes]:

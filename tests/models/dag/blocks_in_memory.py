@@ -45,7 +45,7 @@ class BlocksInMemory(dict[Cid, bytes]):
         message = write_number(1, 2) + (write_octets(2, inline) if inline else b"")
         if size is not None:
             message += write_number(3, size)
-        message += b"".join(write_number(4, one) for _, one in links)
+        message += b"".join(write_number(4, block_size) for _, block_size in links)
         return self.pb([(cid, "") for cid, _ in links], message)
 
     def directory(self, entries: list[tuple[Cid, str]]) -> Cid:

@@ -17,10 +17,10 @@ _TURNS = bytes.fromhex("00017f8081a0a1bfd8d92a58595a5b1b3b9b5f7f9ffff4f6f7f9fafb
 
 def altered(random: Random, data: bytes, others: list[bytes]) -> bytes:
     """`data` with one to four changes."""
-    found = bytearray(data)
+    changed = bytearray(data)
     for _ in range(random.choice((1, 1, 1, 2, 3, 4))):
-        found = _change(random, found, others)
-    return bytes(found)
+        changed = _change(random, changed, others)
+    return bytes(changed)
 
 
 def hostile(seed: int, count: int, good: list[bytes]) -> Iterator[bytes]:
@@ -80,7 +80,7 @@ def _altered_value(random: Random, value: Any, parts: list[Any]) -> Any:
         key = random.choice(sorted(value))
         match random.randrange(8):
             case 0:
-                return {name: one for name, one in value.items() if name != key}
+                return {name: field for name, field in value.items() if name != key}
             case 1:
                 return {
                     **value,

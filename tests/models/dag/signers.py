@@ -20,8 +20,8 @@ LINK, ORIGIN = cid_of(DAG_CBOR, b"link"), cid_of(DAG_CBOR, b"origin")
 
 def ucan(issuer: int, audience: int, *capabilities: dict[str, Any], **fields: Any) -> Ucan:
     """A UCAN between two of the keys."""
-    given = {"att": list(capabilities), "aud": did_key(KEYS[audience]), "exp": None, "prf": [], **fields}
-    return issue_ucan(SEEDS[issuer], given)
+    payload = {"att": list(capabilities), "aud": did_key(KEYS[audience]), "exp": None, "prf": [], **fields}
+    return issue_ucan(SEEDS[issuer], payload)
 
 
 def publish(

@@ -19,7 +19,7 @@ POLICY = ChainPolicy(services=frozenset([did_key(KEYS[SERVICE])]))
 
 
 def code(leaf: Ucan, *proofs: Ucan, ability: str = "dag/append", policy: ChainPolicy = POLICY) -> str | None:
-    here: dict[Cid, Any] = {one.cid: one for one in proofs}
+    here: dict[Cid, Any] = {proof.cid: proof for proof in proofs}
     refused = authorise_access(leaf, did_key(KEYS[SPACE]), ability, here.get, NOW, policy=policy)
     return None if refused is None else refused.error.code
 

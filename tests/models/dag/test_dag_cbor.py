@@ -30,9 +30,9 @@ def code(data: bytes) -> str:
 @given(VALUES)
 def test_a_value_has_one_encoding_and_comes_back(value: Any) -> None:
     data = encode_dag_cbor(value)
-    found = decode_dag_cbor(data)
-    assert encode_dag_cbor(found) == data
-    assert found == value
+    decoded = decode_dag_cbor(data)
+    assert encode_dag_cbor(decoded) == data
+    assert decoded == value
 
 
 @given(st.binary(max_size=60))
@@ -132,11 +132,11 @@ def test_integers_at_the_borders(value: int) -> None:
 
 def test_minus_zero_and_bytes_that_look_like_a_cid_stay() -> None:
     data = encode_dag_cbor([-0.0, bytes.fromhex(CID), b"\0" + bytes.fromhex(CID)])
-    found = decode_dag_cbor(data)
-    assert str(found[0]) == "-0.0"
-    assert found[1] == bytes.fromhex(CID)
-    assert not isinstance(found[2], Cid)
-    assert encode_dag_cbor(found) == data
+    decoded = decode_dag_cbor(data)
+    assert str(decoded[0]) == "-0.0"
+    assert decoded[1] == bytes.fromhex(CID)
+    assert not isinstance(decoded[2], Cid)
+    assert encode_dag_cbor(decoded) == data
 
 
 @pytest.mark.parametrize("shell", [b"\x81", b"\xa1\x61a"])

@@ -108,11 +108,11 @@ def test_another_text_is_another_cid_or_none(cid: Cid, draw: Any) -> None:
     text[at] = draw.draw(st.sampled_from("abcdefghijklmnopqrstuvwxyz234567189=-_ABCQm"))
     other = "".join(text)
     try:
-        found = cid_from_text(other)
+        parsed = cid_from_text(other)
     except CidMalformed:
         return
-    assert found.text == other
-    assert (found == cid) is (other == cid.text)
+    assert parsed.text == other
+    assert (parsed == cid) is (other == cid.text)
 
 
 @pytest.mark.parametrize(
@@ -222,14 +222,14 @@ def code(data: bytes, **options: Any) -> str:
 
 
 def streamed(pieces: list[bytes]) -> tuple[list[tuple[Cid, bytes, int]], str | None, Any]:
-    stream, found = CarStream(), []
+    stream, sections = CarStream(), []
     try:
         for piece in pieces:
-            found += [(one.cid, bytes(one.data), one.offset) for one in stream.feed(piece)]
+            sections += [(section.cid, bytes(section.data), section.offset) for section in stream.feed(piece)]
         stream.finish()
     except DagError as error:
-        return found, error.code, stream.roots
-    return found, None, stream.roots
+        return sections, error.code, stream.roots
+    return sections, None, stream.roots
 
 
 @given(BLOCKS, st.lists(st.sampled_from([EMPTY, cid_of(DAG_CBOR, HELLO_FILE)]), max_size=3))
@@ -237,9 +237,9 @@ def test_a_file_comes_back(blocks: list[tuple[Cid, bytes]], roots: list[Cid]) ->
     data = write_car(roots, blocks)
     car = read_car(data)
     assert car.roots == tuple(roots)
-    assert [(one.cid, bytes(one.data)) for one in car.sections] == blocks
-    for one in car.sections:
-        assert data[one.offset : one.offset + len(one.data)] == bytes(one.data)
+    assert [(section.cid, bytes(section.data)) for section in car.sections] == blocks
+    for section in car.sections:
+        assert data[section.offset : section.offset + len(section.data)] == bytes(section.data)
 
 
 @given(BLOCKS, st.data())

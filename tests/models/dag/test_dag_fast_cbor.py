@@ -151,8 +151,8 @@ def test_a_canonical_block_of_many_heads_in_its_digests_is_taken() -> None:
 def common_nodes() -> list[bytes]:
     named = {"link": LINK, "origin": cid_of(DAG_CBOR, b"origin")}
     shard, prior = cid_of(CAR, b"shard"), cid_of(DAG_CBOR, b"prior")
-    found = [encode_append([cid_of(CAR, bytes([n])) for n in range(count)]).data for count in (0, 1, 23)]
-    found.append(encode_append([shard], prior).data)
+    nodes = [encode_append([cid_of(CAR, bytes([n])) for n in range(count)]).data for count in (0, 1, 23)]
+    nodes.append(encode_append([shard], prior).data)
     for more in ({}, {"prior": prior}, {"shard": shard}, {"prior": prior, "shard": shard}):
         nb = {**named, **more}
         either: list[dict[str, Any]] = [{"exp": None, "prf": []}, {"exp": 1 << 31, "prf": [prior]}]
@@ -160,8 +160,8 @@ def common_nodes() -> list[bytes]:
             leaf = ucan(0, 0, {"can": "dag/publish", "with": DIDS[0], "nb": nb}, **fields)
             change = {"type": "publish", "id": KEYS[0], "proof": proof_value(leaf), **nb}
             change.pop("prior", None)
-            found.append(encode_node(change, more.get("prior")).data)
-    return found
+            nodes.append(encode_node(change, more.get("prior")).data)
+    return nodes
 
 
 @pytest.mark.parametrize("data", common_nodes())
@@ -182,9 +182,9 @@ def test_nodes_that_are_known_at_sight_are_canonical_and_others_are_not_known(da
 def test_nodes_with_more_are_not_known_at_sight() -> None:
     assert not is_common_node(encode_append([cid_of(CAR, bytes([n])) for n in range(24)]).data)
     assert not is_common_node(encode_append([LINK]).data)
-    one = encode_append([cid_of(CAR, b"")]).data
+    encoded = encode_append([cid_of(CAR, b"")]).data
     for head in (0x80, 0x82, 0x97):
-        other = one.replace(b"shards\x81", b"shards" + bytes((head,)))
+        other = encoded.replace(b"shards\x81", b"shards" + bytes((head,)))
         assert not is_common_node(other)
         agrees(other)
     short = next(data for data in common_nodes() if b"exp\x1a" in data)

@@ -155,17 +155,17 @@ def test_an_append_that_is_known_at_sight_says_what_its_reader_says(
     data = bytearray(encode_dag_cbor(value if prior is None else {"prior": prior, **value}))
     if changed is not None:
         data[changed[0] % len(data)] = changed[1]
-    found = common_append(bytes(data))
-    if found is not None:
+    append = common_append(bytes(data))
+    if append is not None:
         node = decode_node(bytes(data))
-        assert found == (node.prior and node.prior.raw, [one.raw for one in node.shards])
+        assert append == (node.prior and node.prior.raw, [shard.raw for shard in node.shards])
 
 
 def test_appends_as_nearly_all_are_are_known_at_sight() -> None:
     cars = sorted(cid_of(CAR, bytes([n])) for n in range(3))
     for prior in (None, A):
         for count in range(4):
-            found = common_append(encode_append(cars[:count], prior).data)
-            assert found == (prior and prior.raw, [one.raw for one in cars[:count]])
+            append = common_append(encode_append(cars[:count], prior).data)
+            assert append == (prior and prior.raw, [car.raw for car in cars[:count]])
     assert common_append(encode_join([A, B]).data) is None
     assert common_append(encode_append(cars, A).data + b"\0") is None

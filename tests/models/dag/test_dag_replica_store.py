@@ -64,7 +64,7 @@ def test_heads_states_and_joins_are_what_their_definitions_say(random: Random, s
     heads = [cid for cid in nodes if not any(cid in reach[other] for other in nodes if other != cid)]
     assert store.heads() == sorted(heads)
     for cid in nodes:
-        shards = {shard for one in reach[cid] for shard in nodes[one].shards}
+        shards = {shard for reached in reach[cid] for shard in nodes[reached].shards}
         assert store.state((cid,)).shards == shards
     asked = random.sample(sorted(nodes), random.randrange(len(nodes)) + 1)
     tops = {cid for cid in asked if not any(cid in reach[other] for other in asked if other != cid)}
@@ -121,7 +121,7 @@ def test_what_builds_on_a_refused_node_falls_with_it() -> None:
     assert store.add(child.data)[1] == []
     assert store.add(other.data)[1] == []
     _, fallen = store.add(root.data)
-    assert {one.cid: one.error.code for one in fallen} == {
+    assert {refused.cid: refused.error.code for refused in fallen} == {
         other.cid: "dag.id_changed",
         child.cid: "dag.prior_refused",
     }

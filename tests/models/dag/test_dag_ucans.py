@@ -242,7 +242,7 @@ PUBLISHED = Published(did_key(KEYS[0]), {"link": LINK, "origin": ORIGIN})
 
 
 def verdict(leaf: Ucan, *proofs: Ucan, now: int | None = 7, **policy: Any) -> str | None:
-    here: dict[Cid, Ucan | DagError] = {one.cid: one for one in proofs}
+    here: dict[Cid, Ucan | DagError] = {proof.cid: proof for proof in proofs}
     refused = authorise(leaf, PUBLISHED, here.get, now, policy=ChainPolicy(**policy))
     return None if refused is None else refused.error.code.removeprefix("dag.")
 
@@ -266,9 +266,9 @@ def test_a_proof_that_may_come_is_awaited() -> None:
     assert verdict(leaf, stranger) == "proof_missing"
     assert verdict(leaf, stranger, grant) is None
     assert verdict(leaf, grant) is None
-    found = authorise(leaf, PUBLISHED, lambda cid: None, 7, policy=ChainPolicy())
-    assert found is not None
-    assert found.missing == {stranger.cid, grant.cid}
+    refused = authorise(leaf, PUBLISHED, lambda cid: None, 7, policy=ChainPolicy())
+    assert refused is not None
+    assert refused.missing == {stranger.cid, grant.cid}
 
 
 @pytest.mark.parametrize(
@@ -317,10 +317,10 @@ def test_a_net_of_proofs_is_searched_in_little_time() -> None:
     level: list[Ucan] = [ucan(2, 1, {"can": "*", "with": "ucan:*"}, nnc=f"{n}") for n in range(16)]
     here = list(level)
     for _ in range(15):
-        prf = [one.cid for one in level]
+        prf = [proof.cid for proof in level]
         level = [ucan(1, 1, {"can": "*", "with": "ucan:*"}, nnc=f"{n}", prf=prf) for n in range(16)]
         here += level
-    leaf = ucan(1, 0, CAPABILITY, prf=[one.cid for one in level])
+    leaf = ucan(1, 0, CAPABILITY, prf=[proof.cid for proof in level])
     assert verdict(leaf, *here) == "root_issuer"
 
 

@@ -36,11 +36,11 @@ def test_the_default_is_the_recorded_one() -> None:
 
 
 def test_what_means_the_same_has_the_same_bytes() -> None:
-    one = ValidationRules(services=(A, B, A), hashes=(18, 0, 18))
+    rules = ValidationRules(services=(A, B, A), hashes=(18, 0, 18))
     other = ValidationRules(services=(B, A), hashes=(0, 18))
-    assert one == other
-    assert one.encode() == other.encode()
-    assert decode_rules(one.encode()) == one
+    assert rules == other
+    assert rules.encode() == other.encode()
+    assert decode_rules(rules.encode()) == rules
 
 
 def test_every_field_changes_the_record_and_is_named() -> None:

@@ -70,8 +70,8 @@ def test_other_dag_pb_is_a_leaf(block: bytes) -> None:
         decode_dag_pb(block)
     cid = cid_of(DAG_PB, block)
     assert links_of(cid, block) is None
-    found = reach([cid], {cid: block}.get)
-    assert (found.have, found.opaque, found.missing) == ([cid], {cid}, set())
+    reached = reach([cid], {cid: block}.get)
+    assert (reached.have, reached.opaque, reached.missing) == ([cid], {cid}, set())
 
 
 @given(st.binary(max_size=60))
@@ -97,7 +97,7 @@ def test_a_walk_reaches_what_a_set_reaches(graph: dict[int, list[int]]) -> None:
     cids: dict[int, Cid] = {}
     blocks: dict[Cid, bytes] = {}
     for number in range(13):
-        below = [cids[one] for one in graph.get(number, ()) if one < number]
+        below = [cids[child] for child in graph.get(number, ()) if child < number]
         block = encode_dag_cbor([number, *below])
         cids[number] = cid_of(DAG_CBOR, block)
         if number in graph:
@@ -105,14 +105,14 @@ def test_a_walk_reaches_what_a_set_reaches(graph: dict[int, list[int]]) -> None:
     for number in range(13):
         expected: set[int] = {number}
         while True:
-            more = expected | {one for n in expected for one in graph.get(n, ()) if one < n}
+            more = expected | {child for n in expected for child in graph.get(n, ()) if child < n}
             if more == expected:
                 break
             expected = more
-        found = reach([cids[number]], blocks.get)
-        assert len(found.have) == len(set(found.have))
-        assert set(found.have) == {cids[one] for one in expected if one in graph}
-        assert found.missing == {cids[one] for one in expected if one not in graph}
+        reached = reach([cids[number]], blocks.get)
+        assert len(reached.have) == len(set(reached.have))
+        assert set(reached.have) == {cids[n] for n in expected if n in graph}
+        assert reached.missing == {cids[n] for n in expected if n not in graph}
 
 
 def test_a_deep_chain_is_walked_without_recursion() -> None:

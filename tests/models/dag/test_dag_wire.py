@@ -76,14 +76,14 @@ def test_a_message_comes_back(message: DagMessage) -> None:
 
 
 def streamed(pieces: list[bytes]) -> tuple[list[DagMessage], str | None, int]:
-    reader, found = DagMessageReader(), []
+    reader, messages = DagMessageReader(), []
     try:
         for piece in pieces:
-            found += reader.feed(piece)
+            messages += reader.feed(piece)
         reader.feed(b"")
     except DagError as error:
-        return found, error.code, reader.used
-    return found, None, reader.used
+        return messages, error.code, reader.used
+    return messages, None, reader.used
 
 
 @given(st.lists(MESSAGES, max_size=3), st.data())
@@ -194,7 +194,7 @@ def named(rows: list[dict[str, Any]]) -> pytest.MarkDecorator:
 @named(recorded("messages")["valid"])
 def test_recorded_messages(row: dict[str, Any]) -> None:
     data = bytes.fromhex(row["bytes"])
-    found, error, used = streamed([data])
+    messages, error, used = streamed([data])
     assert (error, used) == (None, len(data))
-    assert b"".join(map(frame_of, found)) == data
-    assert all(isinstance(cid, Cid) for message in found for cid in getattr(message, "dag_heads", ()))
+    assert b"".join(map(frame_of, messages)) == data
+    assert all(isinstance(cid, Cid) for message in messages for cid in getattr(message, "dag_heads", ()))

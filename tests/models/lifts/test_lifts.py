@@ -124,14 +124,14 @@ def words_of(many: list[bytes]) -> np.ndarray:
 
 @given(messages, published)
 def test_xxh64_of_many_messages_is_xxh64_of_each(many: list[bytes], seed: int) -> None:
-    assert xxh64(words_of(many), seed).tolist() == [xxhash.xxh64_intdigest(one, seed) for one in many]
+    assert xxh64(words_of(many), seed).tolist() == [xxhash.xxh64_intdigest(message, seed) for message in many]
 
 
 @given(messages, st.binary(min_size=16, max_size=16))
 def test_siphash_of_many_messages_is_siphash_of_each(many: list[bytes], salt: bytes) -> None:
     first, second = siphash128(words_of(many), salt)
     packed = [struct.pack("<QQ", *lanes) for lanes in zip(first.tolist(), second.tolist(), strict=True)]
-    assert packed == [crypto_shorthash_siphashx24(one, salt) for one in many]
+    assert packed == [crypto_shorthash_siphashx24(message, salt) for message in many]
 
 
 def test_siphash_gives_the_published_vector_of_48_bytes() -> None:
@@ -156,7 +156,7 @@ def test_lifting_many_items_is_lifting_each(lift: Lift, many: list[Item]) -> Non
 def test_pieces_join_without_a_seam() -> None:
     rng = np.random.default_rng(4)
     rows = rng.integers(0, 256, (20_000, 48), np.uint8)
-    (lift,) = [one for one in LIFTS if one.name == "add128"]
+    (lift,) = [lift for lift in LIFTS if lift.name == "add128"]
     lanes = lift_many(lift, *split_items(rows))
     for index in (0, 16_383, 16_384, 19_999):
         row = rows[index].tobytes()
@@ -186,7 +186,7 @@ def vanishing_subset(vectors: list[int]) -> list[int]:
             vector ^= basis[top][0]
             members ^= basis[top][1]
         else:
-            return [place for place in range(index + 1) if members >> place & 1]
+            return [member for member in range(index + 1) if members >> member & 1]
     raise AssertionError("more vectors than bits are never independent")
 
 

@@ -132,13 +132,13 @@ def test_another_author_writes_to_the_document_in_a_log_of_its_own(staged: bool)
 
 
 def test_an_entry_follows_operations_of_its_own_document_only(staged: bool) -> None:
-    one, two = make_log(ANNA, 0, 1), make_log(BEN, 0, 1)
+    anna_log, ben_log = make_log(ANNA, 0, 1), make_log(BEN, 0, 1)
     writer = LogWriter(ANNA, 0, SCHEMA)
-    writer.entries = list(one)
-    gate = Gate(staged, one, two)
-    assert gate.refusal(writer.append(previous=(two[0].hash,))) == "bamboo.log_id"
+    writer.entries = list(anna_log)
+    gate = Gate(staged, anna_log, ben_log)
+    assert gate.refusal(writer.append(previous=(ben_log[0].hash,))) == "bamboo.log_id"
     third = LogWriter(author("cleo"), 0, SCHEMA)
-    both = tuple(sorted((one[0].hash, two[0].hash)))
+    both = tuple(sorted((anna_log[0].hash, ben_log[0].hash)))
     assert gate.refusal(third.append(previous=both)) == "bamboo.log_id"
 
 

@@ -57,9 +57,9 @@ def test_an_oversized_operation_is_refused_and_what_a_store_holds_is_built_on() 
     with pytest.raises(CulmError) as refused:
         ingest.stage(writer.entries[1])
     assert refused.value.code == "p2panda.operation.too_large"
-    held = MemoryLogStore()
-    held.append(writer.entries)
-    assert Ingest(held).stage(writer.append())
+    filled_store = MemoryLogStore()
+    filled_store.append(writer.entries)
+    assert Ingest(filled_store).stage(writer.append())
 
 
 def test_a_peer_sends_a_log_up_to_its_oversized_entry_and_reports_it_once() -> None:

@@ -63,27 +63,27 @@ def test_one_shot_and_steps_are_the_same(seed: int) -> None:
     noise = Liar(random.Random(seed), SCHEMAS, entries)
     noise.connected()
     wire = [noise.say() for _ in range(150)]
-    one, other = (make_peer(LOW, schema_ids=SCHEMAS) for _ in range(2))
-    for peer in (one, other):
+    one_shot, stepped = (make_peer(LOW, schema_ids=SCHEMAS) for _ in range(2))
+    for peer in (one_shot, stepped):
         connect_to(peer, HIGH)
     for data in wire:
-        one.receive(HIGH, data, NOW)
+        one_shot.receive(HIGH, data, NOW)
         try:
-            messages = other.decode(HIGH, data)
+            messages = stepped.decode(HIGH, data)
         except CulmError:
             break
         for message in messages:
             if not isinstance(message, EntryMessage):
-                other.apply(HIGH, message, NOW)
+                stepped.apply(HIGH, message, NOW)
                 continue
             checked = check(message)
-            if other.apply_entry(HIGH, message, checked, NOW):
+            if stepped.apply_entry(HIGH, message, checked, NOW):
                 assert not isinstance(checked, CulmError)
-                other.store.append([checked])
-                other.stored([checked], HIGH, NOW)
-    assert one.take_events() == other.take_events()
-    assert heights(one) == heights(other)
-    assert one.take_outgoing(HIGH) == other.take_outgoing(HIGH)
+                stepped.store.append([checked])
+                stepped.stored([checked], HIGH, NOW)
+    assert one_shot.take_events() == stepped.take_events()
+    assert heights(one_shot) == heights(stepped)
+    assert one_shot.take_outgoing(HIGH) == stepped.take_outgoing(HIGH)
 
 
 def test_a_staged_entry_goes_on_only_when_it_is_stored() -> None:

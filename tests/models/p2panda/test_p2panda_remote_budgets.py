@@ -67,7 +67,7 @@ def in_session(*logs: list[CheckedOperation], **settings: Any) -> Peer:
 
 
 def entries(log: list[CheckedOperation], session_id: int = 0) -> list[EntryMessage]:
-    return [EntryMessage(session_id, one.entry_bytes, one.payload_bytes) for one in log]
+    return [EntryMessage(session_id, operation.entry_bytes, operation.payload_bytes) for operation in log]
 
 
 @pytest.mark.parametrize("piece", [1 << 10, 1 << 16, 1 << 22])
@@ -90,9 +90,9 @@ def test_the_largest_have_that_fits_a_message_is_taken(compat: codec.Compat) -> 
     logs = MAX_MESSAGE_BYTES // 76
     have = Have(0, tuple((key, log_id % 2**16, 2**20) for key, log_id, _ in unknown_heights(logs)))
     stream = MessageStream()
-    (found,) = stream.feed(codec.encode(have, compat))
-    assert isinstance(found, Have)
-    assert len(found.log_heights) == logs
+    (message,) = stream.feed(codec.encode(have, compat))
+    assert isinstance(message, Have)
+    assert len(message.log_heights) == logs
     assert stream.items_taken > 3 * logs, "what it cost is counted"
 
 
@@ -224,9 +224,9 @@ def test_what_follows_on_a_discarded_branch_is_not_the_remotes_fault() -> None:
 def test_a_restricted_remote_is_told_of_its_schemas_alone() -> None:
     peer = make_peer(LOW)
     peer.connect(HIGH, NOW, dialled=False, allowed=frozenset((SCHEMA,)))
-    (told,) = said(peer, HIGH)
-    assert isinstance(told, Announce)
-    assert told.schema_ids == (SCHEMA,)
+    (message,) = said(peer, HIGH)
+    assert isinstance(message, Announce)
+    assert message.schema_ids == (SCHEMA,)
     peer.announce((SCHEMA,), NOW + 1)
     peer.announce(BOTH, NOW + 2)
     assert said(peer, HIGH) == [], "nothing has changed for it"

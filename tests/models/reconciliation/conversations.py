@@ -59,11 +59,11 @@ def combine_of(monoid: str) -> Combine:
     return combine
 
 
-def converse(a: Side, b: Side, most: int = 60) -> list[list[list[Message]]]:
+def converse(a: Side, b: Side, max_batches: int = 60) -> list[list[list[Message]]]:
     """Every message: per batch, what was said after each message of the batch before; first the opening."""
     batches = [[a.start()]]
     turn, other = b, a
-    while any(batches[-1]) and len(batches) < most:
+    while any(batches[-1]) and len(batches) < max_batches:
         batches.append([turn.receive(message) for group in batches[-1] for message in group])
         turn, other = other, turn
     if not any(batches[-1]):

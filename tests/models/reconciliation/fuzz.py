@@ -50,9 +50,9 @@ class Input:
         self.at += 1
         return self.data[self.at - 1] % limit if self.at <= len(self.data) else 0
 
-    def rest(self, most: int) -> bytes:
+    def rest(self, limit: int) -> bytes:
         """Some of the bytes as they are."""
-        taken = self.data[self.at : self.at + most]
+        taken = self.data[self.at : self.at + limit]
         self.at += len(taken)
         return taken
 
@@ -134,10 +134,12 @@ def peer(data: bytes) -> list[PeerEvent]:
 
     while source:
         if source.below(_RAW + 1) == _RAW:
-            said = source.rest(1 + source.below(40))
+            received = source.rest(1 + source.below(40))
         else:
-            said = encode_many([message(source, bound, fingerprint)], "hex" if source.below(2) else "compact")
-        local.receive(LOW, said, NOW)
+            received = encode_many(
+                [message(source, bound, fingerprint)], "hex" if source.below(2) else "compact"
+            )
+        local.receive(LOW, received, NOW)
         local.take_outgoing(LOW)
     events = local.take_events()
     connect_to(local, MIDDLE)

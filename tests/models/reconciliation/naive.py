@@ -98,8 +98,8 @@ class Naive:
         sent: list[Message] = []
         for answer in self.process(message):
             sent += self.consolidate(answer)
-        for said in sent:
-            self.check(said)
+        for consolidated in sent:
+            self.check(consolidated)
         return sent
 
     def process(self, message: Message) -> list[Message]:
@@ -168,15 +168,15 @@ class Naive:
             if self.rule == "even":
                 self.done_upto = self.silent_upto
             return []
-        held = self.done_upto if answer["type"] == "terminal" else self.silent_upto
+        upper_bounds = self.done_upto if answer["type"] == "terminal" else self.silent_upto
         self.done_upto = self.silent_upto = []
-        return [*({"type": "done", "upperBound": upper} for upper in held), answer]
+        return [*({"type": "done", "upperBound": upper} for upper in upper_bounds), answer]
 
-    def check(self, said: Message) -> None:
+    def check(self, message: Message) -> None:
         """Done is who says a terminal with no question since the one before."""
-        asks = said["type"] in ("fingerprint", "emptyPayload")
-        if asks or (said["type"] == "payload" and said.get("end", {}).get("canRespond")):
+        asks = message["type"] in ("fingerprint", "emptyPayload")
+        if asks or (message["type"] == "payload" and message.get("end", {}).get("canRespond")):
             self.quiet = False
-        if said["type"] == "terminal":
+        if message["type"] == "terminal":
             self.done = self.done or self.quiet
             self.quiet = True

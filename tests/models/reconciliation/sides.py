@@ -32,10 +32,10 @@ ITEMS: st.SearchStrategy[st.SearchStrategy[Any]] = st.sampled_from((NUMBERS, TEX
 
 
 @st.composite
-def two_sets(draw: st.DrawFn, most: int = 60) -> tuple[list[Any], list[Any]]:
+def two_sets(draw: st.DrawFn, max_size: int = 60) -> tuple[list[Any], list[Any]]:
     """Two sets of one kind that share much, little or nothing."""
     kind = draw(ITEMS)
-    shared = draw(st.lists(kind, max_size=most))
+    shared = draw(st.lists(kind, max_size=max_size))
     ours = draw(st.lists(kind, max_size=6))
     theirs = draw(st.lists(kind, max_size=6))
     return shared + ours, draw(st.sampled_from((shared, shared[::2], []))) + theirs
@@ -72,13 +72,13 @@ def absorbing(items: Iterable[Any], **settings: Any) -> tuple[SortedList[Any, An
 
 
 def converse(
-    first: Reconciler[Any, Any], second: Reconciler[Any, Any], most: int = 80
+    first: Reconciler[Any, Any], second: Reconciler[Any, Any], max_batches: int = 80
 ) -> list[list[ReconciliationMessage]]:
     """The batches of a session, until nothing more is said."""
     batches = [first.start()]
     turn, other = second, first
     while batches[-1]:
-        assert len(batches) < most
+        assert len(batches) < max_batches
         batches.append(turn.receive_batch(batches[-1]))
         turn, other = other, turn
     return batches[:-1]

@@ -46,10 +46,10 @@ def test_what_differs_is_known_on_both_sides(
         assert other - own <= shown <= other
         ring = sorted(own)
         for start, size in facts.equal:
-            assert {ring[(start + place) % len(ring)] for place in range(size)} <= other
+            assert {ring[(start + offset) % len(ring)] for offset in range(size)} <= other
         # An own item is equal by a fingerprint, or in a range of which the remote told what it holds.
-        told = [*facts.equal, *facts.complete, *facts.answered]
-        covered = {(start + place) % len(ring) for start, size in told for place in range(size)}
+        spans = [*facts.equal, *facts.complete, *facts.answered]
+        covered = {(start + offset) % len(ring) for start, size in spans for offset in range(size)}
         assert covered == set(range(len(ring)))
 
 

@@ -30,7 +30,7 @@ def test_a_peer_stands_any_bytes(data: bytes) -> None:
 @pytest.mark.parametrize("target", ["machine", "peer"])
 def test_under_atheris(target: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", fuzz.__name__, target, "-runs=3000", "-max_len=200"]
-    found = subprocess.run(
+    completed = subprocess.run(
         [*command, f"-artifact_prefix={tmp_path}/"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert found.returncode == 0, found.stderr[-2000:]
+    assert completed.returncode == 0, completed.stderr[-2000:]

@@ -261,16 +261,17 @@ def test_any_messages_raise_typed_errors_alone(
     st.data(),
 )
 def test_a_rightful_session_with_one_message_changed(
-    ours: list[int], theirs: list[int], one: Any, two: Any, data: st.DataObject
+    ours: list[int], theirs: list[int], our_settings: Any, their_settings: Any, data: st.DataObject
 ) -> None:
     first, second = (
-        Reconciler(SortedList(items, EXACT), **settings) for items, settings in ((ours, one), (theirs, two))
+        Reconciler(SortedList(items, EXACT), **settings)
+        for items, settings in ((ours, our_settings), (theirs, their_settings))
     )
     recorded = converse(first, second)
     number = data.draw(st.integers(0, len(recorded) - 1))
     batch = list(recorded[number])
     batch[data.draw(st.integers(0, len(batch) - 1))] = data.draw(MESSAGES)
-    items, chosen = (ours, one) if number % 2 else (theirs, two)
+    items, chosen = (ours, our_settings) if number % 2 else (theirs, their_settings)
     replayed = Reconciler(SortedList(items, EXACT), **chosen)
     if number % 2:
         replayed.start()

@@ -25,19 +25,19 @@ def two_stores(draw: st.DrawFn) -> tuple[Held, Held]:
     """Log heights of two sides that share much or nothing."""
     shared = draw(HELD)
     ours, theirs = (dict(shared) if draw(st.booleans()) else {} for _ in range(2))
-    for held in (ours, theirs):
-        held.update(draw(st.dictionaries(LOGS, st.integers(1, 4), max_size=5)))
-        for log in draw(st.lists(st.sampled_from(sorted(held)), max_size=4)) if held else ():
-            held.pop(log, None)
+    for heights in (ours, theirs):
+        heights.update(draw(st.dictionaries(LOGS, st.integers(1, 4), max_size=5)))
+        for log in draw(st.lists(st.sampled_from(sorted(heights)), max_size=4)) if heights else ():
+            heights.pop(log, None)
     return ours, theirs
 
 
 class Adapter:
     """A side that moves entries: what it would send, by what it has learnt."""
 
-    def __init__(self, held: Held, *, names_absent: bool, terse: bool, **settings: Any) -> None:
-        self.held = held
-        self.own = Heights(((*log, seq_num) for log, seq_num in held.items()), EXACT)
+    def __init__(self, heights: Held, *, names_absent: bool, terse: bool, **settings: Any) -> None:
+        self.held = heights
+        self.own = Heights(((*log, seq_num) for log, seq_num in heights.items()), EXACT)
         self.terse = terse
         self.facts = Facts()
         self.machine = Reconciler(self.own, reply=self.reply if names_absent else None, **settings)
@@ -73,12 +73,12 @@ class Adapter:
         shown: Held = {}
         for key, log_id, seq_num in self.facts.shown:
             shown[key, log_id] = max(seq_num, shown.get((key, log_id), 0))
-        found = {}
+        heights = {}
         for rank, (key, log_id, seq_num) in enumerate(self.own.items(0, len(self.own))):
             known = shown.get((key, log_id), None if rank in equal else 0)
             if known is not None and known < seq_num:
-                found[key, log_id] = known
-        return found
+                heights[key, log_id] = known
+        return heights
 
 
 def run(first: Adapter, second: Adapter) -> list[Any]:
@@ -94,9 +94,9 @@ def run(first: Adapter, second: Adapter) -> list[Any]:
     return batches
 
 
-def needed(held: Held, remote: Held) -> Held:
+def needed(local: Held, remote: Held) -> Held:
     """What has to be sent, no more and no less."""
-    return {log: remote.get(log, 0) for log, seq_num in held.items() if seq_num > remote.get(log, 0)}
+    return {log: remote.get(log, 0) for log, seq_num in local.items() if seq_num > remote.get(log, 0)}
 
 
 @given(two_stores(), SETTINGS, SETTINGS, st.booleans(), st.booleans())
@@ -133,15 +133,15 @@ def test_facts_are_true(stores: tuple[Held, Held], ours: Any, theirs: Any) -> No
     b = Adapter(stores[1], names_absent=True, terse=False, **theirs)
     run(a, b)
     for side, remote in ((a, b), (b, a)):
-        held = side.own.items(0, len(side.own))
+        items = side.own.items(0, len(side.own))
         theirs_by_log = remote.held
         for rank in side.ranks(side.facts.equal):
-            assert theirs_by_log[held[rank][:2]] == held[rank][2]
+            assert theirs_by_log[items[rank][:2]] == items[rank][2]
         shown = {item[:2]: item[2] for item in side.facts.shown}
         for log, seq_num in shown.items():
             assert theirs_by_log.get(log, 0) == seq_num
         for rank in side.ranks(side.facts.complete):
-            assert held[rank][:2] in shown or held[rank][:2] not in theirs_by_log
+            assert items[rank][:2] in shown or items[rank][:2] not in theirs_by_log
 
 
 @given(two_stores(), SETTINGS, SETTINGS, st.booleans())

@@ -108,7 +108,7 @@ def test_any_settings_meet(sets: tuple[list[Any], list[Any]], ours: Any, theirs:
     assert quiet[-1] and not any(quiet[:-3])
 
 
-@pytest.mark.parametrize("rules", [(one, two) for one in RULES for two in RULES])
+@pytest.mark.parametrize("rules", [(first, second) for first in RULES for second in RULES])
 @pytest.mark.parametrize("size", [1_000, 10_000])
 def test_large_sets_meet(rules: tuple[Rule, Rule], size: int) -> None:
     source = random.Random(size)
@@ -136,10 +136,10 @@ def test_even_opens_with_fingerprints_alone(
         return
     fingerprints = [message for message in opening if isinstance(message, Fingerprint)]
     assert len(opening) == len(fingerprints) + 2
-    held = len(set(sets[0]))
-    assert len(fingerprints) == (1 if held <= threshold else min(held, division))
+    item_count = len(set(sets[0]))
+    assert len(fingerprints) == (1 if item_count <= threshold else min(item_count, division))
     sizes = [len(message.fingerprint) for message in fingerprints]
-    assert max(sizes) - min(sizes) <= 1 and sum(sizes) == held
+    assert max(sizes) - min(sizes) <= 1 and sum(sizes) == item_count
 
 
 @given(two_sets(), SETTINGS)
@@ -166,16 +166,16 @@ def in_order(facts: Facts) -> list[Any]:
 def test_a_batch_is_answered_as_its_messages_one_by_one(
     sets: tuple[list[Any], list[Any]], ours: Any, theirs: Any
 ) -> None:
-    one, whole, other = (
+    stepwise, whole, other = (
         Reconciler(SortedList(items, EXACT), **settings)
         for items, settings in ((sets[0], ours), (sets[0], ours), (sets[1], theirs))
     )
     batch = other.start()
     while batch:
         answers = whole.receive_batch(batch)
-        assert [answer for message in batch for answer in one.receive(message)] == answers
-        assert in_order(one.take_facts()) == in_order(whole.take_facts())
-        assert one.done == whole.done
+        assert [answer for message in batch for answer in stepwise.receive(message)] == answers
+        assert in_order(stepwise.take_facts()) == in_order(whole.take_facts())
+        assert stepwise.done == whole.done
         batch = other.receive_batch(answers)
 
 

@@ -31,7 +31,7 @@ ORDERS_MAX = 24
 
 @pytest.mark.parametrize("row", TABLES["merges"] + TABLES["odd_merges"])
 def test_merges(row: dict[str, Any]) -> None:
-    inputs = [bytes.fromhex(one) for one in row["inputs"]]
+    inputs = [bytes.fromhex(operand_hex) for operand_hex in row["inputs"]]
     assert merge(row["type"], inputs).hex() == row["merged"]
     if "printed" in row:
         assert print_field(row["type"], bytes.fromhex(row["merged"])) == row["printed"]
@@ -39,13 +39,13 @@ def test_merges(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", [row for row in TABLES["merges"] if row["order_independent"]])
 def test_merges_in_any_order_and_grouping(row: dict[str, Any]) -> None:
-    inputs = [bytes.fromhex(one) for one in row["inputs"]]
+    inputs = [bytes.fromhex(operand_hex) for operand_hex in row["inputs"]]
     letter = row["type"]
     for order in list(permutations(inputs))[:ORDERS_MAX]:
         assert merge(letter, order).hex() == row["merged"]
         merged = order[0]
-        for one in order[1:]:
-            merged = merge(letter, [merged, one])
+        for operand in order[1:]:
+            merged = merge(letter, [merged, operand])
         assert merged.hex() == row["merged"]
 
 
@@ -76,11 +76,11 @@ def test_stamps(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", TABLES["classes"])
 def test_classes(row: dict[str, Any]) -> None:
-    found = [
+    fields = [
         {"index": field.index, "name": field.name, "offset": field.offset, "type": field.letter}
         for field in parse_class(bytes.fromhex(row["tlv"]))
     ]
-    assert found == row["fields"]
+    assert fields == row["fields"]
 
 
 @pytest.mark.parametrize("row", TABLES["text"], ids=lambda row: f"{row['type']} {row.get('text')}")
@@ -164,12 +164,12 @@ GO_ROWS = [
 def test_what_no_correct_writer_makes_is_merged_as_the_go_replica_does(
     letter: str, operands: list[str], merged: str
 ) -> None:
-    assert merge(letter, [bytes.fromhex(one) for one in operands]).hex() == merged
+    assert merge(letter, [bytes.fromhex(operand) for operand in operands]).hex() == merged
 
 
 def test_many_registers_at_once_rank_the_lowest_revision_as_one_does() -> None:
     values = [write_first(raw, src, b"v") for raw in (0, 2, LOWEST_RAW, LOWEST_RAW - 1) for src in (1, 2)]
-    fields = [[one, other] for one in values for other in values] * 4
+    fields = [[left, right] for left in values for right in values] * 4
     assert merge_many("S", fields) == [merge("S", operands) for operands in fields]
 
 

@@ -42,12 +42,12 @@ from tests.models.chotki.rdx_tables import TABLES
     ],
 )
 def test_these_are_understood(letter: str, text: str, value: str) -> None:
-    found = parse_text(letter, text)
-    check_value(letter, found)
-    assert found.hex() == value.replace(" ", "")
+    parsed = parse_text(letter, text)
+    check_value(letter, parsed)
+    assert parsed.hex() == value.replace(" ", "")
     # A Z is printed in hex, an empty T as null, a float with six decimals.
     if letter not in "ZT":
-        assert parse_text(letter, print_text(letter, found)) == found
+        assert parse_text(letter, print_text(letter, parsed)) == parsed
 
 
 def test_a_set_is_written_by_value_and_each_value_once() -> None:
@@ -149,9 +149,9 @@ def test_these_are_refused(letter: str, text: str) -> None:
     ],
 )
 def test_go_takes_them_so(letter: str, text: str, value: str) -> None:
-    found = parse_text(letter, text, compat=Compat.GO)
-    assert found.hex() == value.replace(" ", "")
-    check_value(letter, found)
+    parsed = parse_text(letter, text, compat=Compat.GO)
+    assert parsed.hex() == value.replace(" ", "")
+    check_value(letter, parsed)
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,17 @@ def test_go_gives_an_error_for_these_too(letter: str, text: str) -> None:
 )
 def test_by_default_a_text_is_refused_or_read_as_recorded(row: dict[str, str]) -> None:
     try:
-        found = parse_text(row["type"], row["text"])
+        parsed = parse_text(row["type"], row["text"])
     except TextMalformed:
         return
     recorded = bytes.fromhex(row["tlv"])
     if row["type"] == "E":
         # The order alone is ours.
-        assert {element[:4] for element in elements(found)} == {element[:4] for element in elements(recorded)}
+        assert {element[:4] for element in elements(parsed)} == {
+            element[:4] for element in elements(recorded)
+        }
     else:
-        assert found == recorded
+        assert parsed == recorded
 
 
 PIECES = [
@@ -209,13 +211,13 @@ PIECES = [
 @given(text=st.text(max_size=20) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_any_text_is_a_value_or_refused(letter: str, compat: Compat, text: str) -> None:
     try:
-        found = parse_text(letter, text, compat=compat)
+        parsed = parse_text(letter, text, compat=compat)
     except TextMalformed:
         return
     if letter != "L":
-        check_value(letter, found)
-        assert merge(letter, [found]) == found
-        print_text(letter, found)
+        check_value(letter, parsed)
+        assert merge(letter, [parsed]) == parsed
+        print_text(letter, parsed)
 
 
 @given(st.text())

@@ -24,7 +24,9 @@ def connected(mode_a: int, mode_b: int, compat: Compat = Compat.DEFAULT) -> tupl
 
 
 def test_the_names_of_modes_are_their_bits() -> None:
-    assert {name: sum({"r": READ, "w": WRITE, "l": LIVE}[one] for one in name) for name in MODES} == MODES
+    assert {
+        name: sum({"r": READ, "w": WRITE, "l": LIVE}[letter] for letter in name) for name in MODES
+    } == MODES
 
 
 @pytest.mark.parametrize(("mode_a", "mode_b"), PAIRS)
@@ -48,19 +50,19 @@ def test_a_diff_goes_out_where_one_writes_and_the_other_reads(mode_a: int, mode_
 @pytest.mark.parametrize(("mode_a", "mode_b"), [pair for pair in PAIRS if pair[0] & pair[1] & LIVE])
 def test_live_packets_go_the_same_ways_as_diffs(mode_a: int, mode_b: int) -> None:
     a, b, wire = connected(mode_a, mode_b)
-    for one, other in ((a, b), (b, a)):
-        committed = one.commit("C", ZERO_ID, b"", NOW)
-        assert bool(committed.output.of(NAME)) == wire.session(one).sends
-        wire.took(one, committed.output)
+    for replica, other in ((a, b), (b, a)):
+        committed = replica.commit("C", ZERO_ID, b"", NOW)
+        assert bool(committed.output.of(NAME)) == wire.session(replica).sends
+        wire.took(replica, committed.output)
         wire.run()
-        assert (other.vector().get(one.src, 0) == committed.id.pro) == wire.session(other).receives
+        assert (other.vector().get(replica.src, 0) == committed.id.pro) == wire.session(other).receives
 
 
 @pytest.mark.parametrize(("mode_a", "mode_b"), PAIRS)
 def test_go_sends_diffs_both_ways_whatever_the_modes_are(mode_a: int, mode_b: int) -> None:
     a, b, wire = connected(mode_a, mode_b, Compat.GO)
     assert values(a) == values(b)
-    assert [wire.letters(one).removesuffix("B") for one in (a, b)] == ["HDV", "HDV"]
+    assert [wire.letters(replica).removesuffix("B") for replica in (a, b)] == ["HDV", "HDV"]
     assert wire.letters(a).endswith("B") == (not mode_a & mode_b & LIVE)
     assert agree(mode_a, mode_b, Compat.GO) == (True, True, bool(mode_a & mode_b & LIVE))
 

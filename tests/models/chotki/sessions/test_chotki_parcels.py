@@ -129,12 +129,12 @@ def test_the_form_of_all_of_a_large_parcel_is_looked_at_before_any_value() -> No
 def test_what_is_set_aside_is_left_out_of_what_others_get() -> None:
     fields = [(object_key(Id.make(0xB, number, 1), "S"), b"0x") for number in range(1, 9_000)]
     bad = {5, 4_096, 8_998}
-    mixed = [(key, b"9" if place in bad else value) for place, (key, value) in enumerate(fields)]
+    mixed = [(key, b"9" if index in bad else value) for index, (key, value) in enumerate(fields)]
     reader = ParcelReader(write_parcel(PEER, Id(0xB, 0), mixed), set_aside=True)
     assert list(reader.check())
-    kept = [field for some in reader.slices() for field in some]
-    assert kept == [field for place, field in enumerate(fields) if place not in bad]
-    assert [one.id.seq for one in reader.unreadable] == [place + 1 for place in sorted(bad)]
+    kept = [field for part in reader.slices() for field in part]
+    assert kept == [field for index, field in enumerate(fields) if index not in bad]
+    assert [unreadable.id.seq for unreadable in reader.unreadable] == [index + 1 for index in sorted(bad)]
     assert reader.readable() == write_parcel(PEER, Id(0xB, 0), kept)
 
 
@@ -155,7 +155,7 @@ def test_a_large_parcel_is_made_in_turns_too() -> None:
         taken += records
         done = session.progress()[0]
         assert done.blocks_done <= done.blocks_total and done.bytes_done <= done.bytes_total
-    assert turns > 5 and [one[:1] for one in taken].count(b"D") == 2
+    assert turns > 5 and [packet[:1] for packet in taken].count(b"D") == 2
     sizes = sum(
         len(value) for key, value in replica.store.values().items() if key[:1] == b"O" and key[8] in (0, 0xA)
     )
@@ -179,5 +179,5 @@ def test_a_large_record_is_held_once_when_it_is_whole() -> None:
     reader = RecordReader(1 << 30)
     data = long_record("D", b"x" * (3 << 20))
     for start, end in itertools.pairwise([*range(0, len(data), READ_BYTES), len(data)]):
-        for found in reader.feed(data[start:end]):
-            assert reader.pending_bytes == 0 and found == data
+        for packet in reader.feed(data[start:end]):
+            assert reader.pending_bytes == 0 and packet == data

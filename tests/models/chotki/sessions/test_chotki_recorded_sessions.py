@@ -64,7 +64,7 @@ def test_one_side_of_two_pings_and_is_answered_as_recorded() -> None:
         for side, src in SOURCES.items()
     }
     wire = Wire(both["listener"], both["connector"]).open().run()
-    pings = sum(one["letter"] == "P" and one["sender"] == "listener" for one in session["records"])
+    pings = sum(record["letter"] == "P" and record["sender"] == "listener" for record in session["records"])
     for number in range(1, pings + 1):
         wire.tick(NOW + number * 1_200)
     for side, replica in both.items():
@@ -101,8 +101,8 @@ def reacted(name: str, compat: Compat) -> tuple[Replica, list[bytes], str | None
     replica = Replica(0xA, store_of(row["store_before"]), compat=compat)
     sent = replica.open_session(NAME, NOW).of(NAME)
     code = None
-    for one in row["sent"]:
-        output = replica.receive(NAME, bytes.fromhex(one["hex"]), NOW + one["at_ms"])
+    for record in row["sent"]:
+        output = replica.receive(NAME, bytes.fromhex(record["hex"]), NOW + record["at_ms"])
         sent += output.of(NAME)
         for event in output.events_of(NAME):
             code = getattr(event, "code", code)
@@ -115,8 +115,8 @@ def reacted(name: str, compat: Compat) -> tuple[Replica, list[bytes], str | None
 def test_with_compat_go_diffs_and_changes_are_those_of_the_go_replica(name: str) -> None:
     row = ROWS[name]
     _, sent, code, changes = reacted(name, Compat.GO)
-    theirs = [bytes.fromhex(one["hex"]) for one in row["received"] if one["letter"] in "HDV"]
-    ours = [one for one in sent if chr(one[0]).upper() in "HDV"]
+    theirs = [bytes.fromhex(record["hex"]) for record in row["received"] if record["letter"] in "HDV"]
+    ours = [record for record in sent if chr(record[0]).upper() in "HDV"]
     assert ours[0][:-10] == theirs[0][:-10]
     assert ours[1:] == theirs[1:]
     assert changes == row["store_changes"]

@@ -43,13 +43,13 @@ def refused(data: bytes, compat: Compat = Compat.DEFAULT, *, first: bytes = H, s
     replica = Replica(src, compat=compat)
     replica.open_session(NAME, NOW)
     output = replica.receive(NAME, first + data, NOW)
-    found = [event for event in output.events_of(NAME) if isinstance(event, SessionRefused)]
-    if not found:
+    refusals = [event for event in output.events_of(NAME) if isinstance(event, SessionRefused)]
+    if not refusals:
         return None
     assert output.closed == [NAME]
-    assert read_bye(output.of(NAME)[-1]) == (found[0].code if compat is Compat.DEFAULT else "closing")
+    assert read_bye(output.of(NAME)[-1]) == (refusals[0].code if compat is Compat.DEFAULT else "closing")
     assert replica.receive(NAME, e(edit(1, text("S", "late"))), NOW).events == []
-    return found[0].code
+    return refusals[0].code
 
 
 SHORT = text("S", "x")
@@ -258,8 +258,8 @@ def test_a_value_that_does_not_parse_can_be_left_out_of_a_diff() -> None:
     replica.receive("other", write_handshake(Id(0xC, 0), 7, b"", TRACE), NOW)
     data = d(edit(1, record("S", b"x")), edit(2, SHORT), edit(3, record("X", b"y")))
     output = replica.receive(NAME, H + data + write_end(T, []), NOW)
-    found = [(str(e.id), e.letter, e.code) for _, e in output.events if e.kind == "quarantined"]  # type: ignore[attr-defined]
-    assert found == [("b-0-1", "S", "chotki.value"), ("b-0-3", "X", "chotki.field_letter")]
+    quarantined = [(str(e.id), e.letter, e.code) for _, e in output.events if e.kind == "quarantined"]  # type: ignore[attr-defined]
+    assert quarantined == [("b-0-1", "S", "chotki.value"), ("b-0-3", "X", "chotki.field_letter")]
     assert [key for key in replica.store.values() if key[:9] == b"O" + bytes(7) + b"\x0b"] == [
         bytes.fromhex("4f000000000000000b000000000000000253")
     ]
@@ -272,14 +272,14 @@ def mutated(rng: random.Random, seed: bytes) -> bytes:
     """A few bytes changed, put in or left out."""
     data = bytearray(seed)
     for _ in range(rng.choice((0, 1, 1, 2, 4))):
-        place = rng.randrange(len(data) + 1)
+        position = rng.randrange(len(data) + 1)
         kind = rng.random()
-        if kind < 0.6 and place < len(data):
-            data[place] = rng.choice((rng.randrange(256), rng.choice(b"0123ERTIDVHfrtisnzemv"), 0))
+        if kind < 0.6 and position < len(data):
+            data[position] = rng.choice((rng.randrange(256), rng.choice(b"0123ERTIDVHfrtisnzemv"), 0))
         elif kind < 0.8:
-            data[place:place] = rng.randbytes(rng.randrange(4))
+            data[position:position] = rng.randbytes(rng.randrange(4))
         else:
-            del data[place : place + rng.randrange(4)]
+            del data[position : position + rng.randrange(4)]
     return bytes(data)
 
 

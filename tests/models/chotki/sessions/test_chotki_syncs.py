@@ -187,8 +187,8 @@ def outcome(data: list[bytes], compat: Compat) -> tuple[str, dict[str, str], lis
     replica = Replica(0xA, store_of(session["before"]["listener"]), compat=compat)
     sent = replica.open_session(NAME, NOW, trace=TRACE).of(NAME)
     events: list[SessionEvent] = []
-    for one in data:
-        output = replica.receive(NAME, one, NOW)
+    for chunk in data:
+        output = replica.receive(NAME, chunk, NOW)
         sent += output.of(NAME)
         events += [event for event in output.events_of(NAME) if event.kind != "state"]
     return b"".join(sent).hex(), in_hex(replica.store), events
@@ -209,15 +209,15 @@ def streams() -> list[bytes]:
 def test_a_session_split_at_every_byte_is_the_same(number: int, compat: Compat) -> None:
     stream = streams()[number]
     expected = outcome([stream], compat)
-    assert outcome([stream[place : place + 1] for place in range(len(stream))], compat) == expected
-    for place in range(1, len(stream)):
-        assert outcome([stream[:place], stream[place:]], compat) == expected
+    assert outcome([stream[position : position + 1] for position in range(len(stream))], compat) == expected
+    for cut in range(1, len(stream)):
+        assert outcome([stream[:cut], stream[cut:]], compat) == expected
     assert split(bytes.fromhex(expected[0]))
 
 
 @pytest.mark.parametrize("letter", sorted("COYFIRSTNZELM"))
 def test_a_checked_value_alone_is_kept_as_it_is_and_is_what_its_merge_gives(letter: str) -> None:
-    one = {
+    values = {
         "O": "0c000010",
         "Y": "",
         "C": "7406310253004e61",
@@ -225,6 +225,6 @@ def test_a_checked_value_alone_is_kept_as_it_is_and_is_what_its_merge_gives(lett
         "M": "730130730130",
     }
     plain = {"Z": "690432020b0d", "E": "730230787302307a", "L": "730230787302307a"}
-    value = bytes.fromhex({**one, **plain}.get(letter, "32020b41"))
+    value = bytes.fromhex({**values, **plain}.get(letter, "32020b41"))
     check_value(letter, value)
     assert merge(letter, [value]) == value

@@ -39,8 +39,8 @@ class JsLibraries:
         """An answer that is no error."""
         answer = self.ask(do, **arguments)
         assert "ok" in answer, answer
-        found: dict[str, Any] = answer["ok"]
-        return found
+        fields: dict[str, Any] = answer["ok"]
+        return fields
 
 
 @contextlib.contextmanager

@@ -143,10 +143,10 @@ def test_an_honest_conversation_that_is_damaged(data: st.DataObject, asks: bool,
     first.sync(second, 1, SCHEMAS, NOW)
     for _ in range(30):
         remote.receive(LOW, peer.take_outgoing(HIGH), NOW)
-        said = MessageStream().feed(remote.take_outgoing(LOW))
-        if not said:
+        messages = MessageStream().feed(remote.take_outgoing(LOW))
+        if not messages:
             break
-        spoilt = damaged(data, said)
+        spoilt = damaged(data, messages)
         peer.receive(HIGH, b"".join(map(codec.encode, spoilt)), NOW)
     check_unharmed(peer, friend)
 
@@ -188,7 +188,7 @@ def begin(pair: Pair, initiator: int, now: int) -> None:
     assert pair[initiator].peer.sync(pair[1 - initiator].peer_id, 1, BOTH, now) == 0
 
 
-def carry(pair: Pair, now: int, most: int = 1 << 30) -> int:
+def carry(pair: Pair, now: int, limit: int = 1 << 30) -> int:
     """Carry at most so many bytes, a little from each side by turns; returns how many were carried."""
     waiting = {node.peer_id: b"" for node in pair}
     carried = 0
@@ -198,13 +198,13 @@ def carry(pair: Pair, now: int, most: int = 1 << 30) -> int:
         if not any(waiting.values()):
             return carried
         for sender, receiver in (pair, pair[::-1]):
-            data = waiting[sender.peer_id][: min(most - carried, 150)]
+            data = waiting[sender.peer_id][: min(limit - carried, 150)]
             waiting[sender.peer_id] = waiting[sender.peer_id][len(data) :]
             carried += len(data)
             if data:
                 receiver.receive(sender.peer_id, data, now)
                 receiver.store_staged(1_000, now)
-            if carried == most:
+            if carried == limit:
                 return carried
 
 
@@ -222,14 +222,14 @@ def test_the_next_session_repairs_all_wherever_the_bytes_stop(seed: int, step: i
     begin(pair, 0, NOW)
     whole = carry(pair, NOW)
     assert whole > 500 and held(pair[0]) == held(pair[1])
-    for most in range(1, whole, step):
+    for limit in range(1, whole, step):
         pair = make_pair(seed)
         begin(pair, 0, NOW)
-        assert carry(pair, NOW, most) == most
+        assert carry(pair, NOW, limit) == limit
         for node, other in (pair, pair[::-1]):
             node.peer.disconnect(other.peer_id, NOW + 1)
             assert node.peer.staged_count == 0 and not node.peer.sessions(other.peer_id)
-        begin(pair, most % 2, NOW + 2)
+        begin(pair, limit % 2, NOW + 2)
         carry(pair, NOW + 2)
         assert held(pair[0]) == held(pair[1])
         for node, other in (pair, pair[::-1]):

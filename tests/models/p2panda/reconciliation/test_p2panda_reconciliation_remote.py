@@ -111,7 +111,7 @@ def test_who_asks_with_an_empty_set_waits_for_the_end(last: tuple[Message, ...])
     peer = played(())
     peer.sync(HIGH, 1, [SCHEMA], NOW)
     assert said(peer, HIGH) == [REQUEST, EmptySet(0, True)]
-    log = [EntryMessage(0, one.entry_bytes, one.payload_bytes) for one in LOGS[0]]
+    log = [EntryMessage(0, entry.entry_bytes, entry.payload_bytes) for entry in LOGS[0]]
     assert hear(peer, *log, *last) == [SyncDone(0, True)]
     assert peer.store.height(*LOGS[0][0].log) == 3
     assert state_of(peer, HIGH) is SessionState.LIVE

@@ -30,16 +30,16 @@ def test_spans_go_round_the_ring(
 ) -> None:
     items: list[Item] = sorted((*key, seq_num) for key, seq_num in heights.items())
     salt = bytes(lift.salt_bytes)
-    held = SyncRange(reversed(items), lift, salt)
-    assert len(held) == len(items)
+    sync_range = SyncRange(reversed(items), lift, salt)
+    assert len(sync_range) == len(items)
     start = data.draw(st.integers(0, len(items)))
     size = data.draw(st.integers(0, len(items)))
     expected = (items + items)[start : start + size]
-    assert held.items(start, size) == expected
-    assert held.fingerprints([(start, size)]) == [lift.fingerprint(expected, salt)]
+    assert sync_range.items(start, size) == expected
+    assert sync_range.fingerprints([(start, size)]) == [lift.fingerprint(expected, salt)]
     bound = (data.draw(KEYS), data.draw(st.integers(0, 5)), data.draw(st.integers(0, 9)))
-    assert held.ranks([bound]) == [sum(item < bound for item in items)]
-    assert held.bounds(range(len(items))) == [(key, log_id, 0) for key, log_id, _ in items]
+    assert sync_range.ranks([bound]) == [sum(item < bound for item in items)]
+    assert sync_range.bounds(range(len(items))) == [(key, log_id, 0) for key, log_id, _ in items]
 
 
 @pytest.mark.parametrize("salt", [b"", bytes(16)])
@@ -49,9 +49,9 @@ def test_the_stores_range_is_of_its_moment(salt: bytes) -> None:
     log = make_log(author("anna"), 3, 4)
     store.append(log[:2])
     store.append(make_log(author("anna"), 4, 1, schema_id=OTHER_SCHEMA))
-    held = store.sync_range([SCHEMA], lift, salt)
+    sync_range = store.sync_range([SCHEMA], lift, salt)
     store.append(log)
-    assert held.items(0, 1) == [(*log[0].log, 2)]
+    assert sync_range.items(0, 1) == [(*log[0].log, 2)]
     later = store.sync_range([SCHEMA, OTHER_SCHEMA], lift, salt)
     assert later.items(0, len(later)) == store.log_heights([SCHEMA, OTHER_SCHEMA])
     assert store.sync_range([OTHER_SCHEMA, SCHEMA], lift, salt) is later
@@ -70,7 +70,7 @@ def test_what_was_put_in_is_in(spans: list[tuple[int, int]], more: list[tuple[in
     expected: set[int] = set()
     for part in (spans, more):
         ranks.update(part)
-        expected |= {(start + place) % SIZE for start, size in part for place in range(size)}
+        expected |= {(start + offset) % SIZE for start, size in part for offset in range(size)}
         runs = ranks.runs()
         assert {rank for start, end in runs for rank in range(start, end)} == expected
         assert all(before[1] < after[0] for before, after in pairwise(runs))
@@ -121,5 +121,5 @@ def test_an_answer_may_begin_while_the_batch_is_still_on_its_way(
     assert heights(low) == heights(high)
     assert len(heights(low)) == 180
     for peer in (low, high):
-        told = kinds(peer.take_events())
-        assert "session_failed" not in told and told.count("live") == 1
+        event_kinds = kinds(peer.take_events())
+        assert "session_failed" not in event_kinds and event_kinds.count("live") == 1

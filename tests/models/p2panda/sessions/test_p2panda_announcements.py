@@ -80,8 +80,8 @@ def test_a_late_announcement_is_ignored(late: int) -> None:
     events = peer.take_events()
     assert kinds(events) == ["announced", "ignored"]
     assert codes(events) == ["p2panda.announcement.late"]
-    held = peer.remote_announcement(HIGH)
-    assert held is not None and held.schema_ids == (SCHEMA,)
+    announcement = peer.remote_announcement(HIGH)
+    assert announcement is not None and announcement.schema_ids == (SCHEMA,)
 
 
 def test_a_later_announcement_replaces_and_may_be_empty() -> None:
@@ -89,8 +89,8 @@ def test_a_later_announcement_replaces_and_may_be_empty() -> None:
     connect_to(peer, HIGH)
     peer.receive(HIGH, codec.encode(Announce(1, 1, (SCHEMA,))), NOW)
     peer.receive(HIGH, codec.encode(Announce(1, 2, ())), NOW)
-    held = peer.remote_announcement(HIGH)
-    assert held == Announce(1, 2, ())
+    announcement = peer.remote_announcement(HIGH)
+    assert announcement == Announce(1, 2, ())
 
 
 def test_the_event_holds_the_bytes_as_received() -> None:

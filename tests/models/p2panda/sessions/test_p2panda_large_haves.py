@@ -55,10 +55,10 @@ def test_schemas_are_put_together_as_far_as_they_fit() -> None:
     assert requests.split(store, ALL, 10_000).parts == (ALL,)
     assert requests.split(store, ALL, 1_000).parts == (ALL[:2], ALL[2:])
     assert requests.split(store, ALL, MOST).parts == tuple((schema,) for schema in ALL)
-    found = requests.split(store_of(*CROWDED, *LOGS[THIRD]), ALL, MOST)
-    assert found.parts == ((THIRD, OTHER_SCHEMA) if OTHER_SCHEMA < SCHEMA else (THIRD,), *found.parts[1:])
-    assert found.too_large == (SCHEMA,)
-    assert SCHEMA not in [schema for part in found.parts for schema in part]
+    split = requests.split(store_of(*CROWDED, *LOGS[THIRD]), ALL, MOST)
+    assert split.parts == ((THIRD, OTHER_SCHEMA) if OTHER_SCHEMA < SCHEMA else (THIRD,), *split.parts[1:])
+    assert split.too_large == (SCHEMA,)
+    assert SCHEMA not in [schema for part in split.parts for schema in part]
 
 
 @pytest.mark.parametrize("who", ["initiator", "responder"])
@@ -76,8 +76,8 @@ def test_nothing_is_told_in_part_and_all_is_replicated(who: str, offered: bool) 
     settle(full, other)
     assert heights(full) == heights(other)
     assert full.counts["duplicate"] == other.counts["duplicate"] == 0
-    found = {(session.mode, session.schema_ids) for session in full.sessions(HIGH)}
-    assert found == ({(1, ALL)} if offered else {(0, (schema,)) for schema in ALL})
+    sessions = {(session.mode, session.schema_ids) for session in full.sessions(HIGH)}
+    assert sessions == ({(1, ALL)} if offered else {(0, (schema,)) for schema in ALL})
 
 
 def test_a_plain_remote_is_told_that_its_request_is_not_served() -> None:

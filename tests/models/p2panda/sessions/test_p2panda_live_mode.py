@@ -116,14 +116,14 @@ def test_leaving_is_without_effect_before_live_mode() -> None:
 
 
 def test_both_leaving_at_once_comes_to_an_end() -> None:
-    one, other = make_peer(LOW), make_peer(HIGH)
-    connect(one, other)
-    one.sync(HIGH, 0, [SCHEMA], NOW)
-    settle(one, other)
-    one.stop_live(HIGH, 0, NOW)
-    other.stop_live(LOW, 0, NOW)
-    settle(one, other)
-    assert one.sessions(HIGH) == other.sessions(LOW) == ()
+    low, high = make_peer(LOW), make_peer(HIGH)
+    connect(low, high)
+    low.sync(HIGH, 0, [SCHEMA], NOW)
+    settle(low, high)
+    low.stop_live(HIGH, 0, NOW)
+    high.stop_live(LOW, 0, NOW)
+    settle(low, high)
+    assert low.sessions(HIGH) == high.sessions(LOW) == ()
 
 
 def test_a_new_entry_is_sent_at_once_and_only_where_it_concerns() -> None:
@@ -199,8 +199,8 @@ def test_what_the_remote_brings_itself_is_not_sent_to_it_later() -> None:
     hear(peer, SyncRequest(0, 0, (SCHEMA,)), Have(0, ((ANNA.public_key, 0, 2),)))
     for raw in pairs(log[2:]):
         peer.publish(*raw, NOW)
-    brought = EntryMessage(0, *pairs(log)[2])
-    assert hear(peer, brought, SyncDone(0, True)) == [EntryMessage(0, *pairs(log)[3])]
+    entry = EntryMessage(0, *pairs(log)[2])
+    assert hear(peer, entry, SyncDone(0, True)) == [EntryMessage(0, *pairs(log)[3])]
 
 
 @pytest.mark.parametrize(("bound", "count"), [({"max_outgoing": 2}, 2), ({"max_outgoing_bytes": 1}, 1)])

@@ -77,7 +77,7 @@ def _cut(data: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("held", "remote", "expected"),
+    ("local", "remote", "expected"),
     [
         ({0: 5, 1: 2}, {0: 8, 1: 2}, []),
         ({0: 8, 1: 2}, {0: 5, 1: 2}, [(0, 6, 8)]),
@@ -87,16 +87,16 @@ def _cut(data: bytes) -> list[bytes]:
     ],
 )
 def test_what_the_remote_lacks(
-    held: dict[int, int], remote: dict[int, int], expected: list[tuple[int, int, int]]
+    local: dict[int, int], remote: dict[int, int], expected: list[tuple[int, int, int]]
 ) -> None:
-    peer = make_peer(LOW, [make_log(ANNA, log_id, length) for log_id, length in held.items()])
+    peer = make_peer(LOW, [make_log(ANNA, log_id, length) for log_id, length in local.items()])
     connect_to(peer, HIGH)
     key = ANNA.public_key
     shown = Have(0, tuple((key, log_id, height) for log_id, height in remote.items()))
     peer.receive(HIGH, codec.encode(SyncRequest(0, 0, (SCHEMA,))) + codec.encode(shown), NOW)
     have, *ranges, done = peer.outgoing(HIGH)
     assert isinstance(have, QueuedMessage) and isinstance(done, QueuedMessage)
-    assert codec.decode(have.data) == Have(0, tuple((key, *log) for log in held.items()))
+    assert codec.decode(have.data) == Have(0, tuple((key, *log) for log in local.items()))
     assert ranges == [EntryRange(0, key, *part) for part in expected]
     assert codec.decode(done.data) == SyncDone(0, True)
 
@@ -152,14 +152,14 @@ def bring(peer: Peer, *messages: EntryMessage | Have | SyncDone) -> None:
 
 def test_entries_are_taken_in_any_state_of_the_session() -> None:
     log = make_log(ANNA, 0, 3)
-    one, two, three = (EntryMessage(0, e.entry_bytes, e.payload_bytes) for e in log)
+    first, second, third = (EntryMessage(0, e.entry_bytes, e.payload_bytes) for e in log)
     peer = responding()
-    bring(peer, one)
-    bring(peer, SyncDone(0, False), two)
+    bring(peer, first)
+    bring(peer, SyncDone(0, False), second)
     assert heights(peer) == [(ANNA.public_key, 0, 2)]
     bring(peer, Have(0, ()))
     assert said(peer, HIGH)
-    bring(peer, three)
+    bring(peer, third)
     assert codes(peer.take_events())[-1:] == ["p2panda.session.unknown"]
     assert heights(peer) == [(ANNA.public_key, 0, 2)]
 

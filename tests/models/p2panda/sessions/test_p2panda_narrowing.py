@@ -50,8 +50,8 @@ def test_an_unannounced_schema_is_no_longer_delivered() -> None:
         reader.announce([SCHEMA], NOW + 1)
         settle(reader, writer)
         assert live_schemas(dialler, HIGH) == live_schemas(listener, LOW) == {SCHEMA}
-        for one in (*log, *other):
-            writer.publish(one.entry_bytes, one.payload_bytes, NOW + 2)
+        for entry in (*log, *other):
+            writer.publish(entry.entry_bytes, entry.payload_bytes, NOW + 2)
         settle(reader, writer)
         assert heights(reader) == [(*log[0].log, 4)]
         reader.announce(BOTH, NOW + 3)
@@ -60,7 +60,9 @@ def test_an_unannounced_schema_is_no_longer_delivered() -> None:
 
 
 def test_another_spelling_of_a_schema_takes_no_interest_back() -> None:
-    dialler, listener = (make_peer(one, schema_ids=["blob_v1"], auto_sync=True) for one in (LOW, HIGH))
+    dialler, listener = (
+        make_peer(peer_id, schema_ids=["blob_v1"], auto_sync=True) for peer_id in (LOW, HIGH)
+    )
     connect(dialler, listener)
     dialler.announce(["blob_v01"], NOW + 1)
     settle(dialler, listener)
@@ -85,13 +87,15 @@ def test_entries_that_are_missing_in_live_mode_come_with_a_new_session() -> None
     log = make_log(author("a"), 0, 6)
     dialler, listener = make_peer(LOW, [log[:2]], auto_sync=True), make_peer(HIGH, auto_sync=True)
     connect(dialler, listener)
-    for one in log[2:]:
-        dialler.publish(one.entry_bytes, one.payload_bytes, NOW)
+    for entry in log[2:]:
+        dialler.publish(entry.entry_bytes, entry.payload_bytes, NOW)
     first, *others = dialler.outgoing(HIGH)
     assert isinstance(first, QueuedMessage)
     dialler.outgoing(HIGH).popleft()
     dialler.outgoing(HIGH).clear()
-    listener.receive(LOW, b"".join(one.data for one in others if isinstance(one, QueuedMessage)), NOW)
+    listener.receive(
+        LOW, b"".join(message.data for message in others if isinstance(message, QueuedMessage)), NOW
+    )
     assert codes(listener.take_events()).count("bamboo.backlink_unknown") == 3
     assert heights(listener) == [(*log[0].log, 2)]
     pass_time(dialler, listener, now=NOW, until=NOW + _LATER_MS)

@@ -74,8 +74,8 @@ def test_both_may_begin_at_once(ours: int, theirs: int, same: bool) -> None:
     assert heights(first) == heights(second)
     assert states(first, HIGH) == states(second, LOW)
     # The higher peer's request stays, and what the lower one wanted beyond it is asked for again.
-    found = [(session.mode, session.schema_ids) for session in second.sessions(LOW)]
-    assert found == [(theirs, BOTH)] if same else found == [(theirs, (SCHEMA,)), (ours, BOTH)]
+    sessions = [(session.mode, session.schema_ids) for session in second.sessions(LOW)]
+    assert sessions == [(theirs, BOTH)] if same else sessions == [(theirs, (SCHEMA,)), (ours, BOTH)]
     assert not any(code.startswith("reconciliation") for code in first.counts + second.counts)
 
 
@@ -236,28 +236,28 @@ def attempts(seed: int) -> list[int]:
     peer.announce(BOTH, NOW)
     peer.connect(HIGH, NOW, dialled=True)
     peer.receive(HIGH, codec.encode(Announce(1, 1, BOTH)), NOW)
-    found = [0]
+    seconds = [0]
     peer.take_outgoing(HIGH)
     for second in range(3_600):
         before = peer.counts["session_started"]
         peer.tick(NOW + 1_000 * second)
         peer.take_outgoing(HIGH)
         if peer.counts["session_started"] > before:
-            found.append(second)
-    return found
+            seconds.append(second)
+    return seconds
 
 
 def test_failures_in_a_row_are_waited_for_ever_longer_and_never_in_step() -> None:
     seeds = [attempts(seed) for seed in range(3)]
     assert seeds[0] != seeds[1] != seeds[2]
     assert attempts(1) == seeds[1]
-    for found in seeds:
+    for seconds in seeds:
         # Without what a session takes to time out.
-        pauses = [later - former - 60 for former, later in pairwise(found)]
+        pauses = [later - former - 60 for former, later in pairwise(seconds)]
         assert 2 <= pauses[0] <= 9
         assert 30 <= pauses[4] <= 121
         assert max(pauses) <= 451
-        assert 8 <= len(found) <= 25
+        assert 8 <= len(seconds) <= 25
 
 
 def test_a_success_makes_the_next_wait_short_again() -> None:

@@ -49,18 +49,18 @@ def make_pair(mode: int) -> tuple[P2pandaNode, P2pandaNode]:
 
 
 def carry(
-    pair: tuple[P2pandaNode, P2pandaNode], now: int, most: int = 1 << 30, *, withheld: bytes | None = None
+    pair: tuple[P2pandaNode, P2pandaNode], now: int, limit: int = 1 << 30, *, withheld: bytes | None = None
 ) -> bytes:
     """Carry at most so many words, by turns, up to silence; returns what one side said and is withheld."""
     kept = b""
     while True:
         silent = True
         for sender, receiver in (pair, pair[::-1]):
-            if not most:
+            if not limit:
                 return kept
             if word := sender.take_outgoing(receiver.peer_id, 1):
                 silent = False
-                most -= 1
+                limit -= 1
                 if sender.peer_id == withheld:
                     kept += word
                 else:

@@ -62,9 +62,9 @@ def test_a_set_with_short_bounds_is_cut_in_the_same_places(
     heights = st.integers(1, 2**64 - 1)
     whole = SyncRange([(*log, data.draw(heights)) for log in logs], lifts.DEFAULT)
     short = ShortBounds(whole)
-    found = short.bounds(ranks)
+    bounds = short.bounds(ranks)
     assert len(short) == len(whole)
-    assert short.ranks(found) == whole.ranks(whole.bounds(ranks)) == ranks
+    assert short.ranks(bounds) == whole.ranks(whole.bounds(ranks)) == ranks
     assert short.items(0, len(logs)) == whole.items(0, len(logs))
     assert short.fingerprints([(0, len(logs))]) == whole.fingerprints([(0, len(logs))])
 
@@ -100,16 +100,16 @@ def test_two_sides_with_short_bounds_meet(
         Reconciler(short, threshold=threshold, division=division, move_cuts=short.move_cuts)
         for short in (ShortBounds(SyncRange([(*log, 1) for log in logs], lifts.DEFAULT)) for logs in sets)
     )
-    said, turn, other = first.start(), second, first
-    while said:
-        said, turn, other = turn.receive_batch(said), other, turn
+    batch, turn, other = first.start(), second, first
+    while batch:
+        batch, turn, other = turn.receive_batch(batch), other, turn
     assert first.done and second.done
-    for held, other_held, machine in zip(sets, reversed(sets), (first, second), strict=True):
+    for own_logs, other_logs, machine in zip(sets, reversed(sets), (first, second), strict=True):
         facts = machine.take_facts()
         shown = {item[:2] for item in facts.shown}
-        assert set(other_held) - set(held) <= shown <= set(other_held)
-        told = [*facts.equal, *facts.complete, *facts.answered]
-        ranks = {(start + place) % len(held) for start, size in told for place in range(size)}
-        assert ranks == set(range(len(held)))
+        assert set(other_logs) - set(own_logs) <= shown <= set(other_logs)
+        spans = [*facts.equal, *facts.complete, *facts.answered]
+        ranks = {(start + offset) % len(own_logs) for start, size in spans for offset in range(size)}
+        assert ranks == set(range(len(own_logs)))
         for start, size in facts.equal:
-            assert {held[(start + place) % len(held)] for place in range(size)} <= set(other_held)
+            assert {own_logs[(start + offset) % len(own_logs)] for offset in range(size)} <= set(other_logs)

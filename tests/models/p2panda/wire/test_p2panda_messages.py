@@ -268,8 +268,10 @@ def announced(**settings: Any) -> tuple[str, ...]:
 def test_it_is_told_only_where_that_is_wanted_and_never_to_the_p2panda_node() -> None:
     assert announced() == BOTH
     assert announced(announce_offers=True, compat="aquadoggo") == BOTH
-    told, offer = messages.split_offer(announced(announce_offers=True, lifts=("add128",), compact_form=False))
-    assert told == BOTH
+    schema_ids, offer = messages.split_offer(
+        announced(announce_offers=True, lifts=("add128",), compact_form=False)
+    )
+    assert schema_ids == BOTH
     assert offer is not None
     assert (offer.lifts, offer.compact, offer.absence) == (frozenset((3,)), False, True)
 

@@ -290,9 +290,9 @@ def test_the_compact_form_is_never_longer(message: ReconciliationMessage) -> Non
     assert len(codec.encode(message, form="compact")) <= len(codec.encode(message))
 
 
-@pytest.mark.parametrize("place", [[21, 0], [23, 0], [24, 0], [25, 0, b""], [22, 0, [AB, 0, 1], True]])
-def test_zero_bytes_at_the_end_of_a_prefix_change_nothing(place: list[Any]) -> None:
-    short, long = (codec.decode(cbor.dumps([*place, spelled])) for spelled in (b"\xab", b"\xab\x00\x00"))
+@pytest.mark.parametrize("head", [[21, 0], [23, 0], [24, 0], [25, 0, b""], [22, 0, [AB, 0, 1], True]])
+def test_zero_bytes_at_the_end_of_a_prefix_change_nothing(head: list[Any]) -> None:
+    short, long = (codec.decode(cbor.dumps([*head, spelled])) for spelled in (b"\xab", b"\xab\x00\x00"))
     assert short == long
 
 

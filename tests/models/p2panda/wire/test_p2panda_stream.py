@@ -43,7 +43,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
 )
 FORMS: st.SearchStrategy[codec.Form] = st.sampled_from(FORM_NAMES)
 WIRES = st.lists(st.tuples(MESSAGES, FORMS), max_size=6).map(
-    lambda said: b"".join(codec.encode(message, form=form) for message, form in said)
+    lambda messages: b"".join(codec.encode(message, form=form) for message, form in messages)
 )
 LIMITS = st.sampled_from((1, 5, 40, 80, 100, 150, 700, MAX_MESSAGE_BYTES))
 
@@ -57,14 +57,14 @@ def pieces(wire: bytes, cuts: list[int]) -> list[bytes]:
 def strictly(wire: bytes, limit: int) -> tuple[list[Message], str | None]:
     """The messages of a wire and the code of what ends it, item by item."""
     scanner = ItemScanner(limit)
-    found: list[Message] = []
+    messages: list[Message] = []
     try:
-        found.extend(map(codec.decode, scanner.feed(wire)))
+        messages.extend(map(codec.decode, scanner.feed(wire)))
     except cbor.CborError as error:
-        return found, _code(error)
+        return messages, _code(error)
     except CulmError as error:
-        return found, error.code
-    return found, None if scanner.error is None else _code(scanner.error)
+        return messages, error.code
+    return messages, None if scanner.error is None else _code(scanner.error)
 
 
 def _code(error: cbor.CborError) -> str:
@@ -75,19 +75,19 @@ def _code(error: cbor.CborError) -> str:
 def by_stream(parts: list[bytes], limit: int) -> tuple[list[Message], str | None]:
     """The same by a `MessageStream`."""
     stream = MessageStream(limit)
-    found: list[Message] = []
+    messages: list[Message] = []
     for part in parts:
         try:
-            found += stream.feed(part)
+            messages += stream.feed(part)
         except CulmError:
             break
-    return found, None if stream.error is None else stream.error.code
+    return messages, None if stream.error is None else stream.error.code
 
 
 @given(WIRES, st.lists(st.integers(0, 3000), max_size=5), LIMITS)
 def test_sound_messages_are_those_of_the_strict_way(wire: bytes, cuts: list[int], limit: int) -> None:
-    found, code = by_stream(pieces(wire, cuts), limit)
-    assert (found, code) == strictly(wire, limit)
+    messages, code = by_stream(pieces(wire, cuts), limit)
+    assert (messages, code) == strictly(wire, limit)
     assert code in {None, "p2panda.message.too_large"}
 
 
@@ -168,11 +168,11 @@ def test_bytes_are_counted_by_session(wire: bytes, cuts: list[int]) -> None:
 
 @given(MESSAGES)
 def test_messages_are_frozen(message: Message) -> None:
-    (found,) = MessageStream().feed(codec.encode(message))
-    assert type(found) is type(message)
-    assert hash(found) == hash(message)
+    (decoded,) = MessageStream().feed(codec.encode(message))
+    assert type(decoded) is type(message)
+    assert hash(decoded) == hash(message)
     with pytest.raises(FrozenInstanceError):
-        found.session_id = 5  # type: ignore[misc, union-attr]
+        decoded.session_id = 5  # type: ignore[misc, union-attr]
 
 
 EACH: tuple[Message, ...] = (

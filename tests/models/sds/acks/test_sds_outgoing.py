@@ -223,24 +223,24 @@ class AnOutgoingBuffer(RuleBasedStateMachine):
             del self.waiting[message_id]
         self.over |= acknowledged
 
-    @rule(wait_ms=st.integers(0, 20_000), most=st.integers(1, 6))
-    def tick(self, wait_ms: int, most: int) -> None:
+    @rule(wait_ms=st.integers(0, 20_000), limit=st.integers(1, 6))
+    def tick(self, wait_ms: int, limit: int) -> None:
         self.now_ms += wait_ms
-        self.take_due(most)
+        self.take_due(limit)
 
     @precondition(lambda self: self.waiting)
-    @rule(most=st.integers(1, 6))
-    def tick_when_due(self, most: int) -> None:
+    @rule(limit=st.integers(1, 6))
+    def tick_when_due(self, limit: int) -> None:
         due_ms = self.outgoing.next_due_ms()
         assert due_ms is not None
         if due_ms > self.now_ms:
             assert self.outgoing.due(due_ms - 1) == Due()
             self.now_ms = due_ms
-        assert self.take_due(most), "what is due at that time is there"
+        assert self.take_due(limit), "what is due at that time is there"
 
-    def take_due(self, most: int) -> bool:
-        due = self.outgoing.due(self.now_ms, most)
-        assert len(due.resend) + len(due.gave_up) <= most
+    def take_due(self, limit: int) -> bool:
+        due = self.outgoing.due(self.now_ms, limit)
+        assert len(due.resend) + len(due.gave_up) <= limit
         for pending in due.resend:
             known = self.waiting[pending.message_id]
             known.attempts += 1

@@ -151,15 +151,15 @@ drawn_ids = st.integers(0, 60).map("message {}".format)
     st.integers(0, 40),
 )
 def test_exactly_what_a_filter_does_not_hold_is_absent(
-    layout: LayoutName, added: list[str], gone: set[str], others: set[str], most: int, but: int
+    layout: LayoutName, added: list[str], gone: set[str], others: set[str], limit: int, but: int
 ) -> None:
-    recent = Recent(layout, most)
+    recent = Recent(layout, limit)
     expected: list[str] = []
     received = ReceivedFilter.parse(layout, filter_of(layout, others, 1_000, 0.0001), 1_000, 0.0001)
     assert received is not None
     for message_id in added:
         recent.add(message_id)
-        expected = [*expected, message_id][-most:]
+        expected = [*expected, message_id][-limit:]
         if message_id in gone:
             assert recent.absent(received) == [
                 message_id for message_id in expected if message_id not in others
@@ -171,13 +171,13 @@ def test_exactly_what_a_filter_does_not_hold_is_absent(
     assert recent.absent(received, but=but) == [
         message_id for message_id in asked if message_id not in others
     ]
-    again = Recent(layout, most)
+    again = Recent(layout, limit)
     again.extend(recent.ids())
     assert again.absent(received) == recent.absent(received)
 
 
-@pytest.mark.parametrize("held", [1, 511, 512, 10_000])
-def test_no_more_ids_are_kept_than_filters_hold(held: int) -> None:
-    recent = Recent("js", held)
+@pytest.mark.parametrize("limit", [1, 511, 512, 10_000])
+def test_no_more_ids_are_kept_than_filters_hold(limit: int) -> None:
+    recent = Recent("js", limit)
     recent.extend(str(number) for number in range(2_000))
-    assert len(recent.ids()) == recent.limit == min(held, 512)
+    assert len(recent.ids()) == recent.limit == min(limit, 512)

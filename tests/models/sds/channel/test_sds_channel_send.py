@@ -133,12 +133,12 @@ def refusals() -> list[tuple[type[SdsError], dict[str, object]]]:
     ]
 
 
-@pytest.mark.parametrize(("error", "given"), refusals())
-def test_what_is_refused_changes_nothing(error: type[SdsError], given: dict[str, object]) -> None:
+@pytest.mark.parametrize(("error", "overrides"), refusals())
+def test_what_is_refused_changes_nothing(error: type[SdsError], overrides: dict[str, object]) -> None:
     alice = Peer("alice")
     alice.send(message_id="m1")
     before, head = alice.channel.status(), alice.channel.head()
-    options = {"participant_id": "alice", "content": b"x", "now_ms": NOW, **given}
+    options = {"participant_id": "alice", "content": b"x", "now_ms": NOW, **overrides}
     with pytest.raises(error):
         alice.channel.send(**options)  # type: ignore[arg-type]  # drawn from a table
     assert alice.channel.status() == before

@@ -188,8 +188,10 @@ def test_what_is_of_another_channel_or_profile_is_refused() -> None:
 
 
 @settings(max_examples=60)
-@given(place=st.integers(0, 400), value=st.integers(0, 255), cut=st.booleans())
-def test_damaged_snapshots_are_refused_or_read_but_never_a_fault(place: int, value: int, cut: bool) -> None:
+@given(position=st.integers(0, 400), value=st.integers(0, 255), cut=st.booleans())
+def test_damaged_snapshots_are_refused_or_read_but_never_a_fault(
+    position: int, value: int, cut: bool
+) -> None:
     alice = Peer("alice")
     alice.send(message_id="m1")
     alice.receive(made("x2", "x1"))
@@ -198,9 +200,9 @@ def test_damaged_snapshots_are_refused_or_read_but_never_a_fault(place: int, val
         (alice.channel.head(), Channel.restore_head),
     ):
         damaged = bytearray(data)
-        damaged[place % len(data)] = value
+        damaged[position % len(data)] = value
         if cut:
-            del damaged[place % len(data) :]
+            del damaged[position % len(data) :]
         try:
             takes(Peer("alice").channel, bytes(damaged))
         except SnapshotError as error:

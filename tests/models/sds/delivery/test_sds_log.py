@@ -16,9 +16,10 @@ KEYS = st.lists(
 )
 
 
-@given(keys=KEYS, window=st.integers(0, 4), most=st.integers(1, 8))
-def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int, most: int) -> None:
-    log, model, left = MessageLog("spec", window=window, max_entries=most), list[tuple[int, bytes]](), 0
+@given(keys=KEYS, window=st.integers(0, 4), max_entries=st.integers(1, 8))
+def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int, max_entries: int) -> None:
+    log = MessageLog("spec", window=window, max_entries=max_entries)
+    model, left = list[tuple[int, bytes]](), 0
     for lamport, message_id in keys:
         key = (lamport, message_id.encode())
         position = log.insert(DeliveredMessage(message_id, lamport, "s", None))
@@ -26,12 +27,12 @@ def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int,
         insort(model, key)
         gone = log.trim()
         left += len(gone)
-        assert [one.encode() for one in gone] == [each for _, each in model[: len(gone)]]
+        assert [message_id.encode() for message_id in gone] == [each for _, each in model[: len(gone)]]
         del model[: len(gone)]
-        assert [(one.lamport_timestamp, one.message_id.encode()) for one in log] == model
+        assert [(message.lamport_timestamp, message.message_id.encode()) for message in log] == model
         tail = model[max(len(model) - window, 0) :] if window else []
-        assert [one.encode() for one in log.tail_ids()] == [each for _, each in tail]
-        named = [log.by_id[one].named() for one in log.tail_ids()]
+        assert [message_id.encode() for message_id in log.tail_ids()] == [each for _, each in tail]
+        named = [log.by_id[message_id].named() for message_id in log.tail_ids()]
         assert log.tail() == [encode_entry(entry, "spec") for entry in named]
     assert (len(log), log.left) == (len(model), left)
 
@@ -46,7 +47,7 @@ def test_a_long_log_keeps_its_order_and_positions() -> None:
         for number in part:
             log.insert(DeliveredMessage(f"m{number}", number, "s", None))
             log.trim()
-    assert [one.lamport_timestamp for one in log] == numbers[-2_000:]
+    assert [message.lamport_timestamp for message in log] == numbers[-2_000:]
     assert log.left == 8_000
     assert log.tail_ids() == ["m9997", "m9998", "m9999"]
 
@@ -72,5 +73,5 @@ def test_of_old_ids_the_newest_are_known_over_a_restart_too() -> None:
         old.add(f"m{number}")
     copy = OldIds(3)
     copy.extend_packed(old.pack())
-    for found in (old, copy):
-        assert [f"m{number}" in found for number in range(5)] == [False, False, True, True, True]
+    for old_ids in (old, copy):
+        assert [f"m{number}" in old_ids for number in range(5)] == [False, False, True, True, True]

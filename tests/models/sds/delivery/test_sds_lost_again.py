@@ -42,15 +42,15 @@ def by_history_of_a_sync(bob: Peer) -> ChannelOutput:
 
 
 def by_filter(bob: Peer) -> ChannelOutput:
-    held = filter_of("spec", ["gone", "child"], bob.settings.bloom_capacity, bob.settings.bloom_error_rate)
-    return bob.receive(made("sync", content=None, sender="carol", bloom=held), NOW + HOUR_MS)
+    bloom = filter_of("spec", ["gone", "child"], bob.settings.bloom_capacity, bob.settings.bloom_error_rate)
+    return bob.receive(made("sync", content=None, sender="carol", bloom=bloom), NOW + HOUR_MS)
 
 
 @pytest.mark.parametrize("mention", [by_head, by_history, by_history_of_a_sync, by_filter])
 def test_a_lost_id_that_is_mentioned_again_is_sought_again(mention: Callable[[Peer], ChannelOutput]) -> None:
     bob = who_lost("gone")
     assert fetched(mention(bob)) == ["gone"]
-    assert [one.entry.message_id for one in bob.channel.status().missing] == ["gone"]
+    assert [wanted.entry.message_id for wanted in bob.channel.status().missing] == ["gone"]
     copy = bob.restarted(whole=True)
     assert copy.channel.status() == bob.channel.status()
     bob.receive(made("gone", lamport=NOW - 1), NOW + HOUR_MS + 1)
@@ -134,7 +134,7 @@ def waits_ms(answers: Callable[[int], bool], *, repairs: bool) -> list[int]:
 
     `answers`: whether a fetch with this attempt is answered; `repairs`: whether requests by SDS-R are heard.
     """
-    found: list[int] = []
+    waits: list[int] = []
     for number in range(_MESSAGES):
         defaults = SdsSettings()
         times = {
@@ -155,8 +155,8 @@ def waits_ms(answers: Callable[[int], bool], *, repairs: bool) -> list[int]:
             now_ms += _STEP_MS
             assert now_ms - NOW < _LONGEST_MS, "it never came"
             output = ben.tick(now_ms)
-        found.append(now_ms - NOW)
-    return found
+        waits.append(now_ms - NOW)
+    return waits
 
 
 @pytest.mark.parametrize(

@@ -122,24 +122,24 @@ class ABookOfMissingMessages(RuleBasedStateMachine):
     def got(self, message_id: str) -> None:
         assert self.book.got(message_id) == (self.sought.pop(message_id, None) is not None)
 
-    @rule(wait_ms=st.integers(0, 20_000), most=st.integers(1, 4))
-    def tick(self, wait_ms: int, most: int) -> None:
+    @rule(wait_ms=st.integers(0, 20_000), limit=st.integers(1, 4))
+    def tick(self, wait_ms: int, limit: int) -> None:
         self.now_ms += wait_ms
-        self.take_due(most)
+        self.take_due(limit)
 
     @precondition(lambda self: self.sought)
-    @rule(most=st.integers(1, 4))
-    def tick_when_due(self, most: int) -> None:
+    @rule(limit=st.integers(1, 4))
+    def tick_when_due(self, limit: int) -> None:
         due_ms = self.book.next_due_ms()
         assert due_ms is not None
         if due_ms > self.now_ms:
             assert self.book.due(due_ms - 1) == MissingDue()
             self.now_ms = due_ms
-        assert self.take_due(most)
+        assert self.take_due(limit)
 
-    def take_due(self, most: int) -> bool:
-        due = self.book.due(self.now_ms, most)
-        assert len(due.fetch) + len(due.lost) <= most
+    def take_due(self, limit: int) -> bool:
+        due = self.book.due(self.now_ms, limit)
+        assert len(due.fetch) + len(due.lost) <= limit
         for wanted in due.fetch:
             sought = self.sought[wanted.entry.message_id]
             sought.attempts += 1
@@ -169,7 +169,7 @@ TestABookOfMissingMessages = ABookOfMissingMessages.TestCase
 def test_ten_syncs_with_invented_ids_do_not_starve_an_honest_dependency() -> None:
     alice = Peer("alice", max_wanted=1_000, max_repairs=100)
     for number in range(10):
-        invented = [f"invented {number} {one}" for one in range(100)]
+        invented = [f"invented {number} {index}" for index in range(100)]
         alice.receive(made(f"sync-{number}", *invented, content=None), NOW + number)
     output = alice.receive(made("m2", "m1", sender="bob"), NOW + 100)
     assert [entry.message_id for fetch in output.fetch for entry in fetch.entries] == ["m1"]

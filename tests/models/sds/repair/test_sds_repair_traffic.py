@@ -33,7 +33,7 @@ def network(participants: int) -> SdsNetwork:
 
 def invented(number: int, ids: int) -> bytes:
     """A sync without a filter that names ids of no message."""
-    history = tuple(HistoryEntry(f"invented {number}, {one}") for one in range(ids))
+    history = tuple(HistoryEntry(f"invented {number}, {index}") for index in range(ids))
     lamport = NETWORK_START_MS + 60_000
     return encode(Message("eve", f"sync-{number}", NETWORK_CHANNEL, lamport, history), "spec")
 

@@ -138,7 +138,7 @@ IDS = [f"m{number}" for number in range(6)]
 
 
 def filter_without(*lacking: str, profile: Profile = "spec") -> bytes:
-    return filter_of(profile, [one for one in IDS if one not in lacking], 1_000, 0.001)
+    return filter_of(profile, [message_id for message_id in IDS if message_id not in lacking], 1_000, 0.001)
 
 
 def who_has_all(profile: Profile = "spec") -> Peer:
@@ -187,13 +187,15 @@ def test_what_a_sync_names_itself_its_sender_is_not_told() -> None:
 def test_each_is_told_a_few_times_and_then_there_is_silence_until_there_is_content() -> None:
     peer = who_has_all()
     now_ms = NOW
-    told = 0
+    mentions = 0
     for _ in range(30):
         now_ms += 100_000
         peer.receive(sync_with(filter_without("m1"), at_ms=now_ms), now_ms)
         sent = peer.tick(now_ms + 90_000, only="sync").send
-        told += sum("m1" in [one.message_id for one in read(each.wire).causal_history] for each in sent)
-    assert told == 4
+        mentions += sum(
+            "m1" in [entry.message_id for entry in read(each.wire).causal_history] for each in sent
+        )
+    assert mentions == 4
     assert not sent
     for number in range(16):
         peer.receive(made(f"n{number}", lamport=now_ms + number, sender="amy"), now_ms)
@@ -215,7 +217,7 @@ def test_the_filters_of_content_are_looked_at_now_and_then(profile: Profile) -> 
     ids = [f"x{number}" for number in range(400)]
     unit_ms = 1_000 if profile == "nim" else 1
     for number, message_id in enumerate(ids):
-        value = filter_of(profile, [one for one in ids[:number] if one != "x100"], 1_000, 0.001)
+        value = filter_of(profile, [earlier for earlier in ids[:number] if earlier != "x100"], 1_000, 0.001)
         lamport = (NOW + 1_000 * number) // unit_ms
         wire = made(message_id, lamport=lamport, sender=f"sender {number % 5}", bloom=value, profile=profile)
         peer.receive(wire, NOW + 1_000 * number)

@@ -288,23 +288,23 @@ def syncs_of_a_group(size: int, *, hours: int) -> int:
     names = [f"participant-{number}" for number in range(size)]
     # All hear the same, so that one schedule a draw of their own is enough: the same group, another seed.
     shared = [SyncSchedule(rule, partial(draw, name.encode())) for name in names]
-    for one in shared:
+    for schedule in shared:
         for name in names:
-            one.seen(name, 0, learned=True)
+            schedule.seen(name, 0, learned=True)
     syncs = now_ms = 0
     while now_ms < hours * 3_600_000:
         agenda: list[tuple[int, int]] = []
-        for number, one in enumerate(shared):
-            heappush(agenda, (due_of(one), number))
+        for number, schedule in enumerate(shared):
+            heappush(agenda, (due_of(schedule), number))
         now_ms, speaker = heappop(agenda)
         # Who is due before the sync can have come (50 ms) speaks too.
         speakers = {speaker} | {number for due_ms, number in agenda if due_ms <= now_ms + 50}
         syncs += len(speakers)
-        for number, one in enumerate(shared):
+        for number, schedule in enumerate(shared):
             if number in speakers:
-                one.sent(now_ms, sync=True)
+                schedule.sent(now_ms, sync=True)
             else:
-                one.seen(names[speaker], now_ms + 50, learned=False)
+                schedule.seen(names[speaker], now_ms + 50, learned=False)
     return syncs
 
 

@@ -16,8 +16,8 @@ from tests.support.sds.waku import WakuSds, running
 @pytest.fixture(scope="module")
 def driver() -> Iterator[WakuSds]:
     """The running driver."""
-    with running() as found:
-        yield found
+    with running() as waku_sds:
+        yield waku_sds
 
 
 def test_a_conversation_leaves_the_same_log_and_filter_on_both(driver: WakuSds) -> None:
@@ -79,8 +79,8 @@ def test_our_messages_in_their_filters_are_possibly_acknowledged_then_acknowledg
     message_id = decode(first, "js").message_id
     for turn in range(2):
         culm.receive(peers[0].send(b"mine %d" % turn, NOW + 2 + turn), NOW + 2 + turn)
-    found = [event for event in culm.seen("possibly_acknowledged") if event.message_id == message_id]
-    assert [event.evidence for event in found] == [("waku-0",)], "twice the same sender counts once"
+    events = [event for event in culm.seen("possibly_acknowledged") if event.message_id == message_id]
+    assert [event.evidence for event in events] == [("waku-0",)], "twice the same sender counts once"
     assert message_id not in [event.message_id for event in culm.seen("acknowledged")]
     culm.receive(peers[1].send(b"other", NOW + 4), NOW + 4)
     assert message_id not in [event.message_id for event in culm.seen("acknowledged")], "an equal filter"
@@ -160,8 +160,8 @@ def test_ephemeral_messages_arrive_and_leave_nothing_behind(driver: WakuSds) -> 
     culm.receive(waku.send(b"typing", NOW + 1, ephemeral=True), NOW + 1)
     (delivered,) = culm.seen("delivered")
     assert (delivered.content, delivered.ephemeral, delivered.position) == (b"typing", True, None)
-    found = waku.receive(culm.send(b"typing too", NOW + 2, ephemeral=True), NOW + 2)
-    assert (found["kind"], bytes.fromhex(found["content"])) == ("EphemeralMessage", b"typing too")
+    received = waku.receive(culm.send(b"typing too", NOW + 2, ephemeral=True), NOW + 2)
+    assert (received["kind"], bytes.fromhex(received["content"])) == ("EphemeralMessage", b"typing too")
     assert culm.log == log == waku.log(NOW + 3)
     assert culm.channel.status().bloom_filter == bloom
     assert len(culm.channel.status().outgoing) == 1
@@ -242,13 +242,13 @@ class Group:
             wanted, culm.wanted = culm.wanted, []
             for message_id in wanted:
                 self.broadcast(name, culm.receive(self._store[message_id], now, "store"), now)
-        for place, (name, waku) in enumerate(self.wakus.items()):
+        for index, (name, waku) in enumerate(self.wakus.items()):
             missing = waku.deliver(now)
-            if (number + place) % QUERY_STEPS == 0:
+            if (number + index) % QUERY_STEPS == 0:
                 for message_id in missing:
                     waku.receive(self._store[message_id], now)
             self.broadcast(name, waku.answer(now), now)
-            if (number + 7 * place) % 30 == 29:
+            if (number + 7 * index) % 30 == 29:
                 self.broadcast(name, waku.resend(now) + waku.sync(now), now)
 
     def speak(self, number: int, now: int) -> None:

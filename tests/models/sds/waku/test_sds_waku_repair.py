@@ -16,8 +16,8 @@ T_MIN, T_MAX = 30_000, 120_000
 @pytest.fixture(scope="module")
 def driver() -> Iterator[WakuSds]:
     """The running driver."""
-    with running() as found:
-        yield found
+    with running() as waku_sds:
+        yield waku_sds
 
 
 def test_they_answer_our_request(driver: WakuSds) -> None:

@@ -85,9 +85,9 @@ class Waku:
 
     def _ask(self, do: str, now: int, **arguments: Any) -> dict[str, Any]:
         answer = self._driver.ask(do, name=self._name, now=now, **arguments)
-        found = [(event["kind"], event["detail"]) for event in answer.get("events", [])]
-        assert not [event for event in found if "rror" in event[0]], found
-        self.events += found
+        events = [(event["kind"], event["detail"]) for event in answer.get("events", [])]
+        assert not [event for event in events if "rror" in event[0]], events
+        self.events += events
         return answer
 
     def _wires(self, do: str, now: int, **arguments: Any) -> list[bytes]:

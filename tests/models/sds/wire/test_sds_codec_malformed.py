@@ -114,11 +114,11 @@ def test_more_bytes_than_allowed_are_refused_unread() -> None:
 @pytest.mark.parametrize("field", ["5a", "6a"])
 @pytest.mark.parametrize("between", ["", "2001"])
 def test_more_entries_than_allowed_are_refused(field: str, between: str) -> None:
-    most = bytes.fromhex(SPEC_IDS + "5001" + (field + "030a0165" + between) * MAX_ENTRIES)
-    found = decode(most, "spec")
-    assert len(found.causal_history) + len(found.repair_request) == MAX_ENTRIES
+    wire = bytes.fromhex(SPEC_IDS + "5001" + (field + "030a0165" + between) * MAX_ENTRIES)
+    message = decode(wire, "spec")
+    assert len(message.causal_history) + len(message.repair_request) == MAX_ENTRIES
     with pytest.raises(SdsMessageError) as caught:
-        decode(most + bytes.fromhex(field + "030a0165"), "spec")
+        decode(wire + bytes.fromhex(field + "030a0165"), "spec")
     assert caught.value.code == "sds.message.entry_count"
 
 
@@ -176,13 +176,13 @@ def number(data: bytes, position: int) -> tuple[int, int]:
 
 def ends(wire: bytes) -> list[int]:
     """The positions between fields: the first, those behind each field."""
-    found = [0]
-    while found[-1] < len(wire):
-        tag, position = number(wire, found[-1])
+    positions = [0]
+    while positions[-1] < len(wire):
+        tag, position = number(wire, positions[-1])
         size, position = number(wire, position)
-        found.append(position if tag & 7 == 0 else position + size)
-    assert found[-1] == len(wire)
-    return found
+        positions.append(position if tag & 7 == 0 else position + size)
+    assert positions[-1] == len(wire)
+    return positions
 
 
 @pytest.mark.parametrize("profile", ["spec", "js", "nim"])

@@ -121,13 +121,13 @@ def test_the_peer_writes_our_bytes_and_reads_them(profile: Profile) -> None:
 @given(messages("js"), st.data())
 def test_what_we_read_of_changed_bytes_the_peer_reads_too(message: Message, data: st.DataObject) -> None:
     wire = bytearray(encode(message, "js"))
-    for place in data.draw(st.lists(st.integers(0, len(wire) - 1), max_size=3)):
-        wire[place] = data.draw(st.integers(0, 255))
+    for position in data.draw(st.lists(st.integers(0, len(wire) - 1), max_size=3)):
+        wire[position] = data.draw(st.integers(0, 255))
     try:
-        found = decode(bytes(wire), "js")
+        decoded = decode(bytes(wire), "js")
     except SdsMessageError:
         return
-    assert message_of(Peer.FromString(bytes(wire))) == found
+    assert message_of(Peer.FromString(bytes(wire))) == decoded
 
 
 @given(st.binary(max_size=60))
