@@ -75,7 +75,7 @@ def test_two_peers_write_and_synchronise(tmp_path: Path) -> None:
     culm(*PEER, "init", "--dir", tmp_path / "c")
     taken = json.loads(culm(*PEER, "import", history, "--dir", tmp_path / "c", "--json").stdout)
     assert taken == {"taken": 2, "refused": {}}
-    listed = culm(*PEER, "log", peer_id, "0", "--dir", b, "--json").stdout.splitlines()
+    listed = culm(*PEER, "show", f"{peer_id}/0", "--dir", b, "--json").stdout.splitlines()
     assert [json.loads(line)["seq_num"] for line in listed] == [1, 2]
 
 
@@ -113,6 +113,9 @@ def test_a_connector_process_serves_peers(tmp_path: Path, kafka_bootstrap: str, 
         serving("connector", "run", *options, "--dir", tmp_path / "edge-2", "--schema", SCHEMA) as second,
     ):
         assert first["metrics_port"] > 0
+        shown = json.loads(culm("connector", "status", "--dir", tmp_path / "edge-1", "--json").stdout)
+        assert (shown["metrics_port"], shown["ready"]) == (first["metrics_port"], True)
+        assert first["address"] in shown["protocols"]["p2panda"]["doors"].values()
         sent = json.loads(culm(*PEER, "sync", first["address"], "--dir", a, "--json").stdout)
         assert sent["entries_sent"] == 3
         command = (*PEER, "sync", second["address"], "--schema", SCHEMA, "--dir", b, "--json")
@@ -120,5 +123,7 @@ def test_a_connector_process_serves_peers(tmp_path: Path, kafka_bootstrap: str, 
         while received < 3:
             received += json.loads(culm(*command).stdout)["entries_received"]
     assert culm(*PEER, "export", "--dir", b).stdout == culm(*PEER, "export", "--dir", a).stdout
+    stopped = culm("connector", "status", "--dir", tmp_path / "edge-1", check=False)
+    assert stopped.returncode == 3 and "no connector runs" in stopped.stderr
     peer_id = culm("connector", "id", "--dir", tmp_path / "edge-1").stdout.strip()
     assert peer_id == first["peer_id"]
