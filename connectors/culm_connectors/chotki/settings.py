@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from culm_connectors.tls_files import TlsFiles
-from culm_connectors.url import parse_url
+from culm_connectors.url import Scheme, parse_url
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.settings import ChotkiSettings as SessionTimes
 
 ALPN = "culm/chotki/1"
+DEFAULT_SCHEME: Final[Scheme] = "tcp"
+"""Transport of an address without a scheme."""
 
 
 class ChotkiEdgeSettings(BaseModel):
@@ -21,7 +23,9 @@ class ChotkiEdgeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: tuple[str, ...] = Field(
-        (), description="Addresses on which replicas are served: tcp://, tls:// or quic://HOST:PORT."
+        (),
+        description="Addresses on which replicas are served: HOST:PORT (over TCP), or with tcp://, tls:// or "
+        "quic://.",
     )
     connect: tuple[str, ...] = Field(
         (), description="Addresses of replicas to keep a connection to, in the same form as `listen`."
@@ -187,9 +191,7 @@ class ChotkiEdgeSettings(BaseModel):
     @field_validator("listen", "connect")
     @classmethod
     def _check_addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
-        for url in urls:
-            parse_url(url)
-        return urls
+        return tuple(str(parse_url(url, default=DEFAULT_SCHEME)) for url in urls)
 
     def session(self) -> SessionTimes:
         """Return the settings of the sessions."""

@@ -1,4 +1,4 @@
-"""What the shell completes for `culm chotki`, and what `status --edge` reads from an edge's port."""
+"""What the shell completes for `culm chotki`, and what `status --metrics-of` reads from an edge's port."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from culm_infra.cli.chotki import completion
+from culm_infra.cli.chotki.address import complete_address
 from culm_infra.cli.chotki.status import EdgeUnreachable, read_edge
 from culm_infra.cli.root import run
 from culm_infra.errors import InfraError
@@ -44,7 +45,7 @@ def test_a_file_that_is_none_or_cannot_be_written_disturbs_nobody(folder: Path) 
 
 
 def test_addresses_modes_and_ways_complete() -> None:
-    assert completion.complete_url("t") == ["tcp://", "tls://"]
+    assert complete_address("t") == ["tcp://", "tls://"]
     assert completion.complete_mode("rw") == ["rw", "rwl"]
     assert completion.complete_compat("") == ["default", "go"]
 

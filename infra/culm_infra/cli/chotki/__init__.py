@@ -3,7 +3,7 @@
 - `writing`: class, new, edit; `reading`: get, export, and the state that other commands read
 - `status`: status, sources, retire; `replica`: dump and verify, which read a running replica
 - `edge`: `listen`, `connect` and `tap`, an edge that serves replicas
-- `completion`: shell completion
+- `address`: addresses of replicas; `completion`: shell completion
 - `demo`: `culm demo chotki`
 """
 

@@ -1,4 +1,4 @@
-"""Shell completion of ``culm chotki``: global names, addresses, modes.
+"""Shell completion of ``culm chotki``: global names and modes.
 
 Every reading command leaves a file of names, so completion is quick and asks no broker.
 """
@@ -38,7 +38,6 @@ def remember_names(kafka: KafkaSettings, names: Iterable[str]) -> None:
         path.write_text(json.dumps(sorted(names)[:_MAX_NAMES]))
 
 
-complete_url = words("tcp://", "tls://", "quic://")
 complete_compat = words("default", "go")
 
 

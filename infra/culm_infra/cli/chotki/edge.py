@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli.chotki.completion import complete_compat, complete_mode, complete_url
+from culm_infra.cli.chotki.address import ADDRESS_HELP, complete_address, replica_address
+from culm_infra.cli.chotki.completion import complete_compat, complete_mode
 from culm_infra.cli.connector import connector_settings, run_connector
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.options import ClusterFlags
@@ -19,13 +20,15 @@ TAP_MODE = 5
 
 Addresses = Annotated[
     list[str],
-    typer.Argument(metavar="URL...", help="tcp://, tls:// or quic://HOST:PORT.", autocompletion=complete_url),
+    typer.Argument(metavar="ADDRESS...", help=ADDRESS_HELP, autocompletion=complete_address),
 ]
 Source = Annotated[
     str | None,
     typer.Option("--source", help="Own source in hex; by default its own, else a free one."),
 ]
-Name = Annotated[str | None, typer.Option("--name", help="The name that this replica announces.")]
+ReplicaName = Annotated[
+    str | None, typer.Option("--replica-name", help="The name that this replica announces.")
+]
 Mode = Annotated[
     str | None,
     typer.Option(
@@ -75,7 +78,7 @@ def listen(
     urls: Addresses,
     *,
     source: Source = None,
-    name: Name = None,
+    replica_name: ReplicaName = None,
     mode: Mode = None,
     edge: Edge,
     kafka: ClusterFlags,
@@ -83,16 +86,16 @@ def listen(
 ) -> None:
     """Serve replicas until interrupted; the job chotki merges their changes.
 
-    Example: `culm chotki listen tcp://0.0.0.0:4321`
+    Example: `culm chotki listen 0.0.0.0:4321`
     """
-    edge.run(kafka, results, listen=urls, source=source, name=name, mode=_mode(mode))
+    edge.run(kafka, results, listen=_all(urls), source=source, name=replica_name, mode=_mode(mode))
 
 
 def connect(
     urls: Addresses,
     *,
     source: Source = None,
-    name: Name = None,
+    replica_name: ReplicaName = None,
     mode: Mode = None,
     edge: Edge,
     kafka: ClusterFlags,
@@ -102,16 +105,20 @@ def connect(
 
     Example: `culm chotki connect tls://replica.example:4321`
     """
-    edge.run(kafka, results, connect=urls, source=source, name=name, mode=_mode(mode))
+    edge.run(kafka, results, connect=_all(urls), source=source, name=replica_name, mode=_mode(mode))
 
 
 def tap(urls: Addresses, *, edge: Edge, kafka: ClusterFlags, results: Results) -> None:
     """Read the state and the changes of replicas and write nothing to them: the first step for a running
     tree.
 
-    Example: `culm chotki tap tcp://replica.example:4321`
+    Example: `culm chotki tap replica.example:4321`
     """
-    edge.run(kafka, results, connect=urls, mode=TAP_MODE)
+    edge.run(kafka, results, connect=_all(urls), mode=TAP_MODE)
+
+
+def _all(addresses: list[str]) -> list[str]:
+    return [replica_address(address) for address in addresses]
 
 
 def _mode(text: str | None) -> int | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli.chotki.completion import complete_url
+from culm_infra.cli.chotki.address import ADDRESS_HELP, complete_address, replica_address
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.connector import home
 from culm_infra.cli.kit import options
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from culm_infra.settings import CulmSettings
 
 Key = options.ConnectorDirectory
-
-
-def check_address(url: str) -> None:
-    """Raise `typer.BadParameter` if an address is malformed."""
-    from culm_connectors.url import parse_url
-
-    try:
-        parse_url(url)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="URL") from error
 
 
 def read_replica(url: str, settings: CulmSettings, silence_s: float) -> ReplicaCopy:
@@ -77,9 +67,9 @@ def dump(
     url: Annotated[
         str | None,
         typer.Argument(
-            metavar="[URL]",
-            help="A running replica instead: tcp://, tls:// or quic://HOST:PORT.",
-            autocompletion=complete_url,
+            metavar="[ADDRESS]",
+            help=f"A running replica instead: {ADDRESS_HELP}",
+            autocompletion=complete_address,
         ),
     ] = None,
     *,
@@ -92,16 +82,17 @@ def dump(
     The output is the deployment's state, or the store of the replica at an address, which is only read. With
     `--json` each record of the store is an object: its key and value in hex, and the value's text.
 
-    Example: `culm chotki dump > ours.txt`, `culm chotki dump tcp://replica.example:4321 > theirs.txt`
+    Example: `culm chotki dump > ours.txt`, `culm chotki dump replica.example:4321 > theirs.txt`
     """
     if url is None:
-        refuse(context, ["directory"], "is about a replica: give its URL")
+        refuse(context, ["directory"], "is about a replica: give its ADDRESS")
         with whole_state(kafka.settings(), results) as reader:
             values = reader.state.store()
     else:
-        refuse(context, KAFKA_FLAGS, "is about the deployment: a replica is read at its URL")
-        check_address(url)
-        values = read_replica(url, kafka.load(connector={"directory": directory}), kafka.patience_s).store
+        refuse(context, KAFKA_FLAGS, "is about the deployment: a replica is read at its ADDRESS")
+        address, settings = replica_address(url), kafka.load(connector={"directory": directory})
+        _say_reading(address, kafka.patience_s)
+        values = read_replica(address, settings, kafka.patience_s).store
     store = sorted(values.items())
     if results.json:
         for key, value in store:
@@ -155,14 +146,18 @@ def verify(
     url: Annotated[
         str,
         typer.Argument(
-            metavar="URL",
-            help="The replica: tcp://, tls:// or quic://HOST:PORT.",
-            autocompletion=complete_url,
+            metavar="ADDRESS", help=f"The replica: {ADDRESS_HELP}", autocompletion=complete_address
         ),
     ],
     *,
-    wait: Annotated[
-        float, typer.Option(min=0, help="Look again until what differs has not changed for so many seconds.")
+    settle_s: Annotated[
+        float,
+        typer.Option(
+            "--settle",
+            metavar="SECONDS",
+            min=0,
+            help="Compare again until the difference has not changed for so long.",
+        ),
     ] = 0.0,
     fields: Annotated[int, typer.Option(min=0, help="How many of the fields that differ are shown.")] = 20,
     directory: Key = None,
@@ -172,29 +167,36 @@ def verify(
     """Compare a running replica with the deployment: vectors, and field by field.
 
     The replica is only read: it receives no data. Fields of type L are left out, since replicas differ in
-    them by nature. Changes in transit count as differences: give --wait while edits are made. Over TLS the
+    them by nature. Changes in transit count as differences: give --settle while edits are made. Over TLS the
     files of connector.chotki.tls are used, over QUIC the key in --dir is presented. Both sides are read into
     memory. Exit status 0: equal; 3: not.
 
-    Example: `culm chotki verify tcp://replica.example:4321 --wait 30`
+    Example: `culm chotki verify replica.example:4321 --settle 30`
     """
-    check_address(url)
+    address = replica_address(url)
     if results.json:
         refuse(context, ["fields"], "--json prints all fields that differ")
     settings = kafka.load(connector={"directory": directory})
-    copy, epoch, comparison = _compared(url, settings, kafka.patience_s, results)
-    patience = Patience(wait, lambda: (comparison.vector, comparison.blocks))
+    _say_reading(address, kafka.patience_s)
+    copy, epoch, comparison = _compared(address, settings, kafka.patience_s, results)
+    patience = Patience(settle_s, lambda: (comparison.vector, comparison.blocks))
     while not comparison.are_equal and not patience.is_over():
         say(f"{sum(len(block.fields) for block in comparison.blocks)} fields differ yet: looking again")
         time.sleep(_PAUSE_S)
-        copy, epoch, comparison = _compared(url, settings, kafka.patience_s, results)
-    report = _as_json(url, copy, epoch, comparison)
+        copy, epoch, comparison = _compared(address, settings, kafka.patience_s, results)
+    report = _as_json(address, copy, epoch, comparison)
     if results.json:
         emit_json(report)
     else:
         _show(report, shown_fields=fields)
     if not comparison.are_equal:
+        if not settle_s:
+            results.next(f"culm chotki verify {address} --settle 30", "culm chotki status")
         raise typer.Exit(EXIT_DEGRADED)
+
+
+def _say_reading(address: str, silence_s: float) -> None:
+    say(f"reading the replica at {safe(address)}, at most {silence_s:g} s without an answer (--timeout)")
 
 
 def _compared(

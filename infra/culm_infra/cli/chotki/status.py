@@ -51,7 +51,7 @@ def read_edge(address: str) -> dict[str, Any]:
 
 def _get(address: str, path: str) -> tuple[bool, str]:
     url = f"http://{address.removeprefix('http://').rstrip('/')}{path}"
-    hint = "give HOST:PORT of an edge's --metrics-port"
+    hint = "give HOST:PORT or http://HOST:PORT of an edge's --metrics-port"
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
             return True, answer.read().decode("utf-8", "replace")
@@ -127,7 +127,8 @@ def retire(
     """
     src = source_number(source)
     record = retire_source(kafka.settings(), src, in_use=in_use)
-    results.event(source_as_json(src, record), f"source {src:x} of {record.owner} is retired")
+    results.event(source_as_json(src, record), f"source {src:x} of {safe(record.owner)} is retired")
+    results.next("culm chotki sources")
 
 
 _SHOWN_BLOCKS = 20
@@ -183,8 +184,13 @@ TRACES: Final[Columns] = {
 def status(
     *,
     all_: Annotated[bool, typer.Option("--all", help="All blocks, and sessions that are over too.")] = False,
-    edge: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="An edge's --metrics-port; repeatable.")
+    metrics_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics-of",
+            metavar="HOST:PORT",
+            help="Add the metrics of the edge with this --metrics-port, over HTTP; repeatable.",
+        ),
     ] = None,
     kafka: KafkaFlags,
     results: Results,
@@ -201,7 +207,7 @@ def status(
     values that cannot be stored, with their fields and writers, and replicas that were restored from a
     backup.
 
-    Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
+    Example: `culm chotki status`, `culm chotki status --all --metrics-of 127.0.0.1:9100 --json`
     """
     settings = kafka.settings()
     with whole_state(settings, results) as reader:
@@ -247,7 +253,7 @@ def status(
             for (code, text), warning in sessions.warnings.items()
         ],
         "sources": sources_as_json(sources.holders),
-        "edges": [read_edge(address) for address in edge or ()],
+        "edges": [read_edge(address) for address in metrics_of or ()],
     }
     if results.json:
         emit_json(report)

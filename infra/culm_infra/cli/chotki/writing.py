@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
+import shlex
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
@@ -57,18 +58,23 @@ def write(
     flags: WriterFlags,
     changes: Callable[[ChotkiWriter], list[Change]],
     results: Results,
+    follow_up: Callable[[str], str],
 ) -> None:
-    """Write changes as one call; print the ID of the first change that has one once Kafka has them all."""
+    """Write changes as one call; print the ID of the first change that has one once Kafka has them all.
+
+    `follow_up` returns the command that usually follows for that ID.
+    """
     if flags.owner == "":
         raise typer.BadParameter("an owner has a name", param_hint="--owner")
     owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
     source = None if flags.source is None else source_number(flags.source, "--source")
     with ChotkiWriter(kafka.settings(), owner=owner, source=source, take_over=flags.take_over) as writer:
         id = next((str(created) for created in writer.write(*changes(writer)) if created is not None), None)
-        if id is not None or results.json:
-            results.one({"id": id, "source": f"{writer.source:x}"}, str(id))
-        else:
-            say("nothing to change: it is so already")
+        if id is None:
+            say("nothing to change: the values are the same already")
+            return
+        results.one({"id": id, "source": f"{writer.source:x}"}, id)
+    results.next(follow_up(id))
 
 
 def values_of(pairs: Iterable[str] | None) -> dict[str, FromText | Plus]:
@@ -116,7 +122,7 @@ def new(
     Example: `culm chotki new person Name=Ann Age=42 'Tags={a,b}' --name ann`
     """
     change = NewObject(class_, values_of(values), name)
-    write(kafka, flags, lambda _: [change], results)
+    write(kafka, flags, lambda _: [change], results, lambda id: f"culm chotki get {shlex.quote(name or id)}")
 
 
 def edit(
@@ -143,7 +149,7 @@ def edit(
     changes: list[Change] = [Edit(object_, values_of(values))]
     if name is not None:
         changes.append(Name(name, object_))
-    write(kafka, flags, lambda _: changes, results)
+    write(kafka, flags, lambda _: changes, results, lambda _: f"culm chotki get {shlex.quote(object_)}")
 
 
 CLASSES: Final[Columns] = {
@@ -209,7 +215,7 @@ def _write(
             raise
         return [EditClass(name, added, renamed)]
 
-    write(kafka, flags, change, results)
+    write(kafka, flags, change, results, lambda _: f"culm chotki new {shlex.quote(name)} FIELD=VALUE")
 
 
 def _show(settings: KafkaSettings, name: str | None, results: Results) -> None:

@@ -210,7 +210,7 @@ async def play(size: ChotkiDemoSize, stage: DemoStage) -> DemoReport:
 def _edge(
     stage: DemoStage, kafka: KafkaSettings, name: str, urls: dict[str, str], tls: TlsFiles
 ) -> CulmProcess:
-    flags = ("--dir", str(stage.directory / name), "--name", name)
+    flags = ("--dir", str(stage.directory / name), "--replica-name", name)
     return stage.process(
         f"the edge {name}",
         ("chotki", "listen", *urls.values(), *flags),
