@@ -214,7 +214,7 @@ class Participant:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "culm_infra", "sds", "join", "tide", f"127.0.0.1:{port}"),
-                *("--participant", name, "--home", str(rig.folder / name), "--hosted", "--json"),
+                *("--participant", name, "--dir", str(rig.folder / name), "--hosted", "--json"),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

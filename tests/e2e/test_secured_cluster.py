@@ -57,7 +57,7 @@ def test_every_program_runs_with_its_own_rights_and_no_others(cluster: KafkaClus
         culm(NOBODY, "p2panda", "peer", "init", *peer)
         culm(NOBODY, "p2panda", "peer", "publish", "create", "name=The Reed", "--schema", SCHEMA, *peer)
         culm(NOBODY, "p2panda", "peer", "sync", edge, "--timeout", "60", *peer)
-        culm(NOBODY, "sds", "send", "tide", "in", "--edge", edge, "--home", str(tmp_path / "sds"))
+        culm(NOBODY, "sds", "send", "tide", "in", "--edge", edge, "--dir", str(tmp_path / "sds"))
         for which in ("all", "sds"):
             checkpoints = ("--checkpoints", str(tmp_path / which))
             culm("job", "job", "run", which, "--once", "--master", "local[2]", *checkpoints)

@@ -102,14 +102,14 @@ def chat(*arguments: object, number: int = signal.SIGTERM) -> Iterator[Chat]:
 def test_mistakes_are_answered_with_what_to_do(
     tmp_path: Path, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
-    done = culm("sds", *arguments, "--home", tmp_path, check=False)
+    done = culm("sds", *arguments, "--dir", tmp_path, check=False)
     assert done.returncode == status
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_why_there_is_no_connection_is_said(tmp_path: Path) -> None:
-    made = Chat("room", "127.0.0.1:9", "--home", tmp_path)
+    made = Chat("room", "127.0.0.1:9", "--dir", tmp_path)
     try:
         made.says("not connected: nothing listens on 127.0.0.1")
     finally:
@@ -130,8 +130,8 @@ def test_full_participants_talk_through_a_connector(
     options = ("--bootstrap", kafka_bootstrap, "--prefix", topic_prefix, "--log-format", "json")
     with serving("connector", "run", *options, "--dir", tmp_path / "edge") as edge:
         at = edge["address"]
-        alice = ("room", at, "--participant", "alice", "--home", tmp_path / "a")
-        bob = ("room", at, "--participant", "bob", "--home", tmp_path / "b")
+        alice = ("room", at, "--participant", "alice", "--dir", tmp_path / "a")
+        bob = ("room", at, "--participant", "bob", "--dir", tmp_path / "b")
         with chat(*alice, number=signal.SIGKILL) as a, chat(*bob) as b:
             a.type("hello")
             first = b.until(kind="message", text="hello")
@@ -155,7 +155,7 @@ def test_full_participants_talk_through_a_connector(
             a.says("messages 4")
             sent = culm(
                 *("sds", "send", "room", "from carol", "--full", "--edge", at, "--participant", "carol"),
-                *("--home", tmp_path / "c", "--json"),
+                *("--dir", tmp_path / "c", "--json"),
                 check=True,
             )
             assert json.loads(sent.stdout)["state"] == "sent"
@@ -170,10 +170,10 @@ def test_a_sent_message_waits_for_its_acknowledgement(
     topics(kafka_bootstrap, topic_prefix)
     options = ("--bootstrap", kafka_bootstrap, "--prefix", topic_prefix, "--log-format", "json")
     with serving("connector", "run", *options, "--dir", tmp_path / "edge") as edge:
-        send = ("sds", "send", "room", "--edge", edge["address"], "--home", tmp_path / "a")
+        send = ("sds", "send", "room", "--edge", edge["address"], "--dir", tmp_path / "a")
         late = culm(*send, "hello", "--full", "--wait", "--timeout", 2, check=False)
         assert late.returncode == 3 and len(late.stdout.strip()) == 64
-        with chat("room", edge["address"], "--participant", "bob", "--home", tmp_path / "b") as bob:
+        with chat("room", edge["address"], "--participant", "bob", "--dir", tmp_path / "b") as bob:
             process = subprocess.Popen(
                 [sys.executable, "-m", "culm_infra", *map(str, send), "more", "--full", "--wait", "--json"],
                 stdout=subprocess.PIPE,
@@ -198,8 +198,8 @@ def test_a_participant_that_is_killed_again_and_again_repeats_and_loses_nothing(
     chance = random.Random(5)
     numbers: list[int] = []
     with serving("connector", "run", *options, "--dir", tmp_path / "edge") as edge:
-        alice = ("room", edge["address"], "--participant", "alice", "--home", tmp_path / "a", "--last", 0)
-        with chat("room", edge["address"], "--participant", "bob", "--home", tmp_path / "b") as bob:
+        alice = ("room", edge["address"], "--participant", "alice", "--dir", tmp_path / "a", "--tail", 0)
+        with chat("room", edge["address"], "--participant", "bob", "--dir", tmp_path / "b") as bob:
             for life in range(3):
                 with chat(*alice, number=signal.SIGKILL) as a:
                     for number in range(8):

@@ -93,7 +93,10 @@ def test_what_is_there_comes_in_the_order_of_the_log_with_its_state(
     ]
     assert rows[1]["evidence"] == ["ben"]
     assert (rows[2]["gap"], rows[2]["text"]) == (["x"], "says c")
-    assert culm(settings, "tail", CHANNEL, "--no-follow", "--count", "2") == 0
+    for ends in ("--no-follow", "--count=2"):
+        assert culm(settings, "tail", CHANNEL, ends, "--tail", "2", "--json") == 0
+        assert [row["message_id"] for row in printed(capsys)] == ["b", "c"]
+    assert culm(settings, "tail", CHANNEL, "--no-follow", "--tail", "2") == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert "✓ acknowledged by ben" in lines[0]
@@ -104,6 +107,8 @@ def test_a_tail_may_begin_at_a_number_and_show_every_event(settings: KafkaSettin
     write_events(settings, CHANNEL, EVENTS)
     assert culm(settings, "tail", CHANNEL, "--no-follow", "--from", "4", "--all", "--json") == 0
     assert [row["number"] for row in printed(capsys)] == [4, 5, 6]
+    assert culm(settings, "tail", CHANNEL, "--from", "4", "--all", "--json", "-n", "2") == 0
+    assert [row["number"] for row in printed(capsys)] == [4, 5]
     assert culm(settings, "tail", CHANNEL, "--no-follow", "--all") == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(EVENTS)
@@ -268,7 +273,7 @@ def test_a_transfer_is_asked_of_the_job_by_an_operator(
         (("tail", CHANNEL, "--from", "yesterday"), 2),
         (("tail", CHANNEL, "--from", "0"), 2),
         (("tail", CHANNEL, "--from", "0:3"), 2),
-        (("tail", CHANNEL, "--all", "--count", "3"), 2),
+        (("tail", CHANNEL, "--all", "--tail", "3"), 2),
         (("tail", ""), 1),
         (("status", "x" * 1_025), 1),
         (("fetch", CHANNEL, ""), 1),

@@ -273,7 +273,7 @@ def _opened(path: Path, profile: Profile, name: str) -> Participant:
 
 
 def _folder(home: Path, profile: Profile, *, hosted: bool = False) -> Path:
-    flags = participation.ParticipantFlags(profile=profile, participant="ann", home=home)
+    flags = participation.ParticipantFlags(profile=profile, participant="ann", directory=home)
     return flags.identity("room", hosted=hosted).folder
 
 

@@ -12,7 +12,7 @@ from culm_infra.cli.kit.output import safe, say
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
-_SILENT_S: Final = 0.8
+SILENT_S: Final = 0.8
 """A command that waits says for what after so long."""
 
 
@@ -27,12 +27,12 @@ def reach(kafka: KafkaSettings, timeout_s: float) -> None:
 
     client = clients.admin(kafka)
     try:
-        await_brokers(client, min(_SILENT_S, timeout_s))
+        await_brokers(client, min(SILENT_S, timeout_s))
     except KafkaFailure as error:
-        if not error.passes or timeout_s <= _SILENT_S:
+        if not error.passes or timeout_s <= SILENT_S:
             raise
         say(f"waiting for Kafka at {safe(kafka.bootstrap)}, at most {timeout_s:g} s (--timeout)")
-        await_brokers(client, timeout_s - _SILENT_S)
+        await_brokers(client, timeout_s - SILENT_S)
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def announced_wait(kafka: KafkaSettings) -> Iterator[None]:
         from culm_topics.kafka.cluster import await_brokers
 
         try:
-            await_brokers(clients.admin(kafka), _SILENT_S)
+            await_brokers(clients.admin(kafka), SILENT_S)
         except KafkaFailure as error:
             if error.passes and not ended.is_set():
                 say(f"waiting for Kafka at {safe(kafka.bootstrap)}")
@@ -67,7 +67,7 @@ def announced(message: str) -> Iterator[Callable[[], None]]:
 
     Yields a function for the end of the wait if the block goes on after it.
     """
-    timer = threading.Timer(_SILENT_S, lambda: say(safe(message)))
+    timer = threading.Timer(SILENT_S, lambda: say(safe(message)))
     timer.daemon = True
     timer.start()
     try:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import sys
 import threading
-from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from culm_infra.cli.connector import address
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.options import optional_hex
 from culm_infra.cli.kit.output import Results, safe, say
+from culm_infra.cli.kit.reaching import SILENT_S
 from culm_infra.cli.kit.start_at import StartAt, StartNumber, StartTime, parse_start
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import STATES, Screen
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 _WORTH_A_LINE = frozenset({"lost", "rejected", "clock_ahead"})
 _MAX_LINES = 256
-_MAX_LAST = 1_000_000
+_MAX_TAIL = 1_000_000
 _WATCH_S = 0.2
-_HELP = "/status: what is known and waits   /now TEXT: to those who are here, kept nowhere   /quit"
+_HELP = "/status: counts of messages   /now TEXT: to the participants that are connected, not stored   /quit"
 
 
 def join(
     context: typer.Context,
     channel: Channel,
-    where: Annotated[str, typer.Argument(metavar="ADDRESS", help="A connector, as HOST:PORT.")],
+    where: Annotated[str, typer.Argument(metavar="ADDRESS", help="A connector: [quic://]HOST:PORT.")],
     *,
     hosted: Annotated[
         bool, typer.Option("--hosted", help="As the client of a participant that the deployment keeps.")
@@ -59,8 +59,11 @@ def join(
             autocompletion=options.words("beginning", "now"),
         ),
     ] = None,
-    last: Annotated[
-        int, typer.Option(min=0, max=_MAX_LAST, help="Show so many messages of former times first.")
+    tail: Annotated[
+        int,
+        typer.Option(
+            "--tail", metavar="N", min=0, max=_MAX_TAIL, help="Begin with the last N earlier messages."
+        ),
     ] = 20,
     expect: options.ExpectedPeer = None,
     results: Results,
@@ -68,20 +71,20 @@ def join(
     """Take part in a channel until interrupted: print its messages, send the lines that are typed.
 
     Messages come in causal order, each with its state: · unacknowledged, ~ possibly acknowledged, ✓
-    acknowledged, ✗ given up. Without `--hosted` the state is kept below `--home`: the participant resumes
+    acknowledged, ✗ given up. Without `--hosted` the state is kept below `--dir`: the participant resumes
     there the next time, also after a kill. Lines that begin with `/` are commands (`/help`).
 
     Example: `culm sds join general 127.0.0.1:4455 --participant alice`
     """
     check_channel(channel)
-    identity = flags.identity(channel, hosted=hosted)
     if hosted:
-        options.refuse(context, ["last"], "the events of a hosted participant are in `culm sds tail`")
+        options.refuse(context, ["tail"], "the events of a hosted participant are in `culm sds tail`")
     if since is not None and not hosted:
         raise typer.BadParameter("a full participant remembers its position", param_hint="--from")
     start = None if since is None else parse_start(since, NUMBER)
-    target, expected = address(where), optional_hex(expect, "--expect")
-    asyncio.run(_run(identity, target, expected, start, last, json=results.json))
+    target, expected = address(where, "ADDRESS"), optional_hex(expect, "--expect")
+    identity = flags.identity(channel, hosted=hosted)
+    asyncio.run(_run(identity, target, expected, start, tail, json=results.json))
 
 
 async def _run(
@@ -89,7 +92,7 @@ async def _run(
     target: Address,
     expected: bytes | None,
     start: StartAt | None,
-    last: int,
+    tail: int,
     *,
     json: bool,
 ) -> None:
@@ -97,7 +100,7 @@ async def _run(
     screen = Screen(identity.channel_id, _WORTH_A_LINE | STATES if json else _WORTH_A_LINE, json)
     stop = interrupted()
     if not identity.hosted:
-        for event in history(identity, last):
+        for event in history(identity, tail):
             screen.event(event)
     since = None if start is None else position_of(start)
     since_ms = start.time_ms if isinstance(start, StartTime) else 0
@@ -141,6 +144,11 @@ def position_of(start: StartAt) -> EventPosition:
 
 async def _show_connection(participation: Participation, target: Address) -> None:
     shown: str | None = None
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SILENT_S):
+            await participation.joined.wait()
+    if not participation.joined.is_set() and participation.problem is None:
+        say(f"waiting for a connector at {safe(target[0])} port {target[1]}")
     while True:
         while not participation.joined.is_set():
             await asyncio.sleep(_WATCH_S)
@@ -155,10 +163,12 @@ async def _show_connection(participation: Participation, target: Address) -> Non
 
 async def _send_lines(participation: Participation, stop: asyncio.Event) -> None:
     """Send the lines that are typed; after the end of the input, messages are still printed."""
-    lines: asyncio.Queue[str | None] = asyncio.Queue(_MAX_LINES)
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    capacity = threading.Semaphore(_MAX_LINES)
     loop = asyncio.get_running_loop()
-    threading.Thread(target=_read_lines, args=(lines, loop), daemon=True).start()
+    threading.Thread(target=read_lines, args=(lines, loop, capacity), daemon=True).start()
     while (line := await lines.get()) is not None:
+        capacity.release()
         text = line.rstrip("\r\n")
         try:
             if text.startswith("/"):
@@ -169,11 +179,19 @@ async def _send_lines(participation: Participation, stop: asyncio.Event) -> None
             say(f"not sent: {safe(error)} ({error.code})")
 
 
-def _read_lines(lines: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(RuntimeError, OSError, ValueError, CancelledError):
+def read_lines(
+    lines: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop, capacity: threading.Semaphore
+) -> None:
+    """Put the lines of standard input into a queue of the loop, then None; ends when the loop is closed.
+
+    A line waits for `capacity`, which the reader of the queue releases.
+    """
+    # A closed loop raises RuntimeError, a closed standard input ValueError.
+    with contextlib.suppress(RuntimeError, OSError, ValueError):
         for line in sys.stdin:
-            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
-        asyncio.run_coroutine_threadsafe(lines.put(None), loop)
+            capacity.acquire()
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+        loop.call_soon_threadsafe(lines.put_nowait, None)
 
 
 async def _command(participation: Participation, text: str, stop: asyncio.Event) -> None:

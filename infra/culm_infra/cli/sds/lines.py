@@ -128,17 +128,30 @@ _STATE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Screen:
-    """Prints the events of a channel. `kinds` are the events that get a line of their own; None: all."""
+    """Prints the events of a channel. `kinds` are the events that get a line of their own; None: all.
+
+    Nothing is printed after `limit` results.
+    """
 
     channel_id: str
     kinds: frozenset[str] | None
     json: bool
     view: ChannelView = field(default_factory=ChannelView)
+    limit: int | None = None
+    printed: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many results are printed as the limit allows."""
+        return self.limit is not None and self.printed >= self.limit
 
     def message(self, message: ChannelMessage) -> None:
         """Print a message in its present state."""
+        if self.is_full:
+            return
+        self.printed += 1
         if self.json:
             emit_json(message_json(self.channel_id, message))
         else:
@@ -149,7 +162,8 @@ class Screen:
         message = self.view.take(event)
         if message is not None and event.kind not in STATES:
             self.message(message)
-        elif message is not None or self.kinds is None or event.kind in self.kinds:
+        elif (message is not None or self.kinds is None or event.kind in self.kinds) and not self.is_full:
+            self.printed += 1
             if self.json:
                 emit_json(event_json(self.channel_id, event))
             else:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from culm_infra.cli.kit.data_folder import make_data_folder
+from culm_infra.cli.kit.data_folder import DataDirectory, make_data_folder
 from culm_infra.errors import InfraError
 from culm_models.keys import KeyPair
 from culm_models.sds.events import Delivered, SdsEvent, Sent
@@ -42,20 +42,20 @@ OnEvent = Callable[["SdsEventRecord"], None]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipantIdentity:
-    """A participant's identity: its channel, its id, its key and its home."""
+    """A participant's identity: its channel, its id, its key and its directory."""
 
     channel_id: str
     profile: Profile
     hosted: bool
     participant_id: str
     key_pair: KeyPair
-    home: Path
+    directory: Path
 
     @property
     def folder(self) -> Path:
         """Folder of this participant's own state."""
         name = sha256("\n".join((self.channel_id, self.profile, self.participant_id)).encode())
-        return self.home / ("hosted" if self.hosted else "channels") / name.hexdigest()[:32]
+        return self.directory / ("hosted" if self.hosted else "channels") / name.hexdigest()[:32]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,25 +66,22 @@ class ParticipantFlags:
     participant: Annotated[
         str | None, typer.Option(help="The participant's id; by default that of the key.")
     ] = None
-    home: Annotated[
-        Path | None,
-        typer.Option(help="Holds the key and what is known of channels; by default the user's data."),
-    ] = None
+    directory: DataDirectory = None
 
     def identity(self, channel_id: str, *, hosted: bool) -> ParticipantIdentity:
         """Return the participant; a missing key is created. Raises `KeyFileError`."""
         from culm_connectors.edge.keyfile import load_or_make_key
 
-        home = make_data_folder("sds", self.home)
-        key_pair = load_or_make_key(home)
-        named = self.participant
+        named = None if self.participant is None else check_participant(self.participant)
+        directory = make_data_folder("sds", self.directory)
+        key_pair = load_or_make_key(directory)
         return ParticipantIdentity(
             channel_id=channel_id,
             profile=self.profile,
             hosted=hosted,
-            participant_id=key_pair.public_key.hex() if named is None else check_participant(named),
+            participant_id=key_pair.public_key.hex() if named is None else named,
             key_pair=key_pair,
-            home=home,
+            directory=directory,
         )
 
 
@@ -101,34 +98,34 @@ def check_participant(participant_id: str) -> str:
 class Participation:
     """A participant with a connection. Made by `participating`."""
 
-    def __init__(self, speaker: SdsPeer | SdsClient, dialling: asyncio.Task[None]) -> None:
-        self._speaker = speaker
+    def __init__(self, participant: SdsPeer | SdsClient, dialling: asyncio.Task[None]) -> None:
+        self._participant = participant
         self.dialling = dialling
         """Ends only with an error that makes further dialling useless."""
-        self.joined = speaker.joined
+        self.joined = participant.joined
 
     @property
     def problem(self) -> Exception | None:
         """The error with which the last connection attempt failed, or with which the connection ended."""
-        return self._speaker.problem
+        return self._participant.problem
 
     async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
         """Send a message. Returns its message id."""
-        return await self._speaker.send(content, ephemeral=ephemeral)
+        return await self._participant.send(content, ephemeral=ephemeral)
 
     async def acknowledged(self, message_id: str) -> bool:
         """Wait for the outcome of a message of this participant. Returns whether it was acknowledged."""
-        return await self._speaker.acknowledged(message_id)
+        return await self._participant.acknowledged(message_id)
 
     async def leave(self) -> None:
-        """Leave the channel and tell the edge, if one is connected."""
-        await self._speaker.leave()
+        """Leave the channel, and inform the edge if one is connected."""
+        await self._participant.leave()
 
     def status(self) -> dict[str, Any] | None:
         """Return the counts of the participant's state; None for a hosted participant, whose state is
         elsewhere.
         """
-        status = getattr(self._speaker, "status", None)
+        status = getattr(self._participant, "status", None)
         if status is None:
             return None
         snapshot = status()

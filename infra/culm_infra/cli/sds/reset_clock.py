@@ -1,14 +1,15 @@
-"""``culm sds reset-clock``: let a full participant that sent with a wrong clock be heard again."""
+"""``culm sds reset-clock``: undo what a full participant sent with a wrong clock."""
 
 from __future__ import annotations
 
 import secrets
+import shlex
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
+from culm_infra.cli.kit.output import Results, emit_json, out, safe
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import ParticipantFlags, ParticipantIdentity
 from culm_infra.errors import InfraError
@@ -45,14 +46,17 @@ def reset_clock(
     check_channel(channel)
     identity = flags.identity(channel, hosted=False)
     withdrawn = _reset(identity, send_again=send_again, force=force)
-    if results.json:
-        emit_json({"channel": channel, "participant_id": identity.participant_id, "withdrawn": withdrawn})
-        return
     for message in withdrawn:
         again = "" if message["sent_again_as"] is None else f"  sent again as {message['sent_again_as']}"
-        out.print(f"{safe(message['message_id'])}{again}")
+        if results.json:
+            emit_json({"channel": channel, "participant_id": identity.participant_id, **message})
+        else:
+            out.print(f"{safe(message['message_id'])}{again}")
     if not withdrawn:
-        say("no message is further ahead of the clock than allowed; nothing is changed")
+        results.say("no message is further ahead of the clock than allowed; nothing is changed")
+    elif send_again:
+        named = "" if flags.participant is None else f" --participant {shlex.quote(flags.participant)}"
+        results.next(f"culm sds join {shlex.quote(channel)} ADDRESS{named}")
 
 
 def _reset(identity: ParticipantIdentity, *, send_again: bool, force: bool) -> list[dict[str, Any]]:
@@ -62,7 +66,7 @@ def _reset(identity: ParticipantIdentity, *, send_again: bool, force: bool) -> l
     if not identity.folder.exists():
         raise InfraError(
             f"{identity.participant_id!r} is no full participant of {identity.channel_id!r} here",
-            hint="--participant, --profile and --home say which; a hosted one goes by the clocks of Kafka",
+            hint="--participant, --profile and --dir select one; a hosted one goes by the clocks of Kafka",
         )
     with StateFolder(identity.folder) as folder:
         clock_ms = time.time_ns() // 1_000_000

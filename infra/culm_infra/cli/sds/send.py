@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from culm_infra.cli.connector import address
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.options import optional_hex
 from culm_infra.cli.kit.output import EXIT_DEGRADED, EXIT_FAILED, Results, counting, safe, say
+from culm_infra.cli.kit.reaching import SILENT_S
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import (
     ParticipantFlags,
@@ -29,12 +31,14 @@ _LEAVE_TIMEOUT_S = 2.0
 
 def send(
     channel: Channel,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from the input.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The content; - reads it from standard input.")],
     *,
-    edge: Annotated[str, typer.Option(metavar="HOST:PORT", help="The connector to send it by.")],
+    edge: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="The connector to send it by: [quic://]HOST:PORT.")
+    ],
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is acknowledged or given up.")] = False,
     timeout_s: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="Seconds to wait in all, before it stays as it is.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Give up after so long in all.")
     ] = 60.0,
     full: Annotated[
         bool, typer.Option("--full", help="As a full participant with its state here, not a hosted one.")
@@ -58,8 +62,8 @@ def send(
     if wait and ephemeral:
         raise typer.BadParameter("ephemeral messages are not acknowledged", param_hint="--wait")
     content = sys.stdin.buffer.read() if text == "-" else text.encode()
+    target, expected = address(edge, "--edge"), optional_hex(expect, "--expect")
     identity = flags.identity(channel, hosted=not full)
-    target, expected = address(edge), optional_hex(expect, "--expect")
     outcome = asyncio.run(
         _run(identity, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)
     )
@@ -69,7 +73,7 @@ def send(
     state = outcome["state"]
     if state == "not_sent":
         why = f": {safe(outcome['problem'])}" if outcome["problem"] else ""
-        say(f"no edge took it at {edge} within {timeout_s:g} s{why}")
+        say(f"no edge accepted it at {edge} within {timeout_s:g} s{why}")
         raise typer.Exit(EXIT_FAILED)
     if state == "gave_up":
         say("it was given up without an acknowledgement")
@@ -77,6 +81,7 @@ def send(
     if wait and state != "acknowledged":
         say("it is not acknowledged yet; the participant continues to send it")
         raise typer.Exit(EXIT_DEGRADED)
+    results.next(*(f"culm sds {verb} {shlex.quote(channel)}" for verb in ("tail", "status")))
 
 
 async def _run(
@@ -92,35 +97,45 @@ async def _run(
     from culm_connectors.sds.participants.client import FROM_NOW
 
     outcome: dict[str, Any] = {"message_id": None, "state": "not_sent", "problem": None}
-    heard_by: set[str] = set()
+    received_by: set[str] = set()
 
-    with counting("calling") as count:
+    with counting("connecting") as count:
 
         def show(event: SdsEventRecord) -> None:
             evidence = event.details.get("evidence")
             if event.message_id == outcome["message_id"] and isinstance(evidence, tuple):
-                heard_by.update(evidence)
-                count(description=f"sent; perhaps heard by {len(heard_by)}")
+                received_by.update(evidence)
+                count(description=f"sent; possibly received by {len(received_by)}")
 
         async with participating(
             identity, target, expected, show, since=FROM_NOW, keep_place=False
         ) as participation:
-            saying = asyncio.create_task(
+            sending = asyncio.create_task(
                 _send(participation, content, outcome, wait=wait, ephemeral=ephemeral)
             )
-            await asyncio.wait(
-                {saying, participation.dialling}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            ends = {sending, participation.dialling}
+            done, _ = await asyncio.wait(
+                ends, timeout=min(SILENT_S, timeout_s), return_when=asyncio.FIRST_COMPLETED
             )
-            if saying.done():
-                await saying
+            if not done and timeout_s > SILENT_S:
+                say(f"{_waiting_for(outcome, target)}, at most {timeout_s:g} s (--timeout)")
+                await asyncio.wait(ends, timeout=timeout_s - SILENT_S, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                await sending
             elif participation.dialling.done():
-                saying.cancel()
+                sending.cancel()
                 await participation.dialling
-            saying.cancel()
+            sending.cancel()
             if outcome["state"] == "not_sent" and participation.problem is not None:
                 outcome["problem"] = str(participation.problem)
             await _goodbye(participation)
     return outcome
+
+
+def _waiting_for(outcome: dict[str, Any], target: Address) -> str:
+    if outcome["message_id"] is None:
+        return f"waiting for a connector at {safe(target[0])} port {target[1]}"
+    return "sent; waiting until it is acknowledged or given up"
 
 
 async def _send(
@@ -130,8 +145,8 @@ async def _send(
     outcome["message_id"] = await participation.send(content, ephemeral=ephemeral)
     outcome["state"] = "sent"
     if wait:
-        heard = await participation.acknowledged(outcome["message_id"])
-        outcome["state"] = "acknowledged" if heard else "gave_up"
+        is_acknowledged = await participation.acknowledged(outcome["message_id"])
+        outcome["state"] = "acknowledged" if is_acknowledged else "gave_up"
 
 
 async def _goodbye(participation: Participation) -> None:

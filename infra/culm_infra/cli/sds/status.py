@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any, Final
 
 import typer
@@ -43,7 +44,7 @@ MESSAGES: Final[Columns] = {
     "participant": of("participant_id", short),
     "message": "message_id",
     "state": of("state", lambda state: state.replace("_", " ")),
-    "heard by": of("evidence", lambda ids: ", ".join(map(short, ids[:3]))),
+    "received by": of("evidence", lambda ids: ", ".join(map(short, ids[:3]))),
     "attempts": "attempts",
     "next due": of("next_due_ms", at),
 }
@@ -86,6 +87,10 @@ def status(
         _show_channel(rows[0], channels[channel])
     elif rows or results.json:
         results.rows(rows, CHANNELS)
+        if rows:
+            results.next(
+                *(f"culm sds {verb} {shlex.quote(rows[0]['channel'])}" for verb in ("status", "tail"))
+            )
     else:
         say("no channels yet: `culm job run sds` writes them when a participant joins one")
 

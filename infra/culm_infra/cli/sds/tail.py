@@ -37,9 +37,12 @@ def tail(
     every: Annotated[
         bool, typer.Option("--all", help="Every event: also what is missing, syncs and repairs.")
     ] = False,
-    count: Annotated[
+    last: Annotated[
         int | None,
-        typer.Option("--count", "-n", min=1, help="Of what is there, only the last so many messages."),
+        typer.Option("--tail", metavar="N", min=1, help="Begin with the last N existing messages."),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", metavar="N", min=1, help="Stop after N results.")
     ] = None,
     kafka: KafkaFlags,
     results: Results,
@@ -51,27 +54,29 @@ def tail(
     lost messages (⚠ gap). States: · unacknowledged, ~ possibly acknowledged, ✓ acknowledged, ✗ given up;
     messages of participants that are not hosted here have no state.
 
-    Example: `culm sds tail general --from beginning`, `culm sds tail general --no-follow --json`
+    Example: `culm sds tail general --tail 20`, `culm sds tail general --no-follow --json`
     """
     check_channel(channel)
-    if every and count is not None:
-        raise typer.BadParameter("counts messages, and --all shows every event", param_hint="--count")
-    start = parse_start(("now" if follow else "beginning") if since is None else since, NUMBER)
+    if every and last is not None:
+        raise typer.BadParameter("counts messages, and --all shows every event", param_hint="--tail")
+    start = parse_start(("now" if follow and last is None else "beginning") if since is None else since, NUMBER)
     arguments = _reader_arguments(channel, start)
-    if start == "now" and count is not None:
-        raise typer.BadParameter("is about what is there: give --from, other than now", param_hint="--count")
-    screen = Screen(channel, None if every else _ALWAYS, results.json)
+    if start == "now" and last is not None:
+        raise typer.BadParameter("begins before now: give another --from, or none", param_hint="--tail")
+    screen = Screen(channel, None if every else _ALWAYS, results.json, limit=count)
     with SdsEventReader(kafka.settings(), [channel], follow=follow, strict=True, **arguments) as events:
         since_ms = start.time_ms if isinstance(start, StartTime) else 0
         if start != "now" and not _take_former(events, screen, since_ms):
             say("no such events in this channel yet: `culm sds status` lists the channels that there are")
         if start != "now" and not every:
             messages = screen.view.messages()
-            for message in messages[-count:] if count else messages:
+            for message in messages[-last:] if last else messages:
                 screen.message(message)
-        if follow:
+        if follow and not screen.is_full:
             for received in events:
                 screen.event(received.event)
+                if screen.is_full:
+                    break
         results.passed_over(events.passed_over)
 
 
@@ -81,7 +86,7 @@ def _take_former(events: SdsEventReader, screen: Screen, since_ms: int) -> bool:
     Returns whether there were any.
     """
     there_was = False
-    while not (events.at_present or events.finished):
+    while not (events.at_present or events.finished or screen.is_full):
         received = events.poll(1.0)
         if received is None or received.event.time_ms < since_ms:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from typing import Annotated
 
 import typer
@@ -59,7 +60,8 @@ def transfer(
     if results.json:
         emit_json({"channel": channel, "kind": kind, "participant_id": participant, "peer_id": owner})
     else:
-        say(f"asked for; the job sds gives {safe(participant or channel)} to {owner.hex()[:16]}…")
+        say(f"requested: the job sds gives {safe(participant or channel)} to {owner.hex()[:16]}…")
+    results.next(f"culm sds status {shlex.quote(channel)}")
 
 
 def _write(kafka: KafkaSettings, channel: str, record: SdsCommandRecord) -> None:
