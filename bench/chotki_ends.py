@@ -62,7 +62,7 @@ def fill(folder: Path, objects: int) -> ChotkiStore:
 async def _serve(folder: Path, objects: int) -> None:
     store = await asyncio.to_thread(fill, folder, objects)
     peer = ReplicaPeer(_FromStore(store))
-    async with serve_tcp(("127.0.0.1", 0), peer.speak, TcpSettings()) as listener:
+    async with serve_tcp(("127.0.0.1", 0), peer.run_session, TcpSettings()) as listener:
         _report(port=listener.address[1])
         await asyncio.to_thread(sys.stdin.read)
     store.close()
@@ -80,7 +80,7 @@ async def _fetch(port: int, entry: Id) -> None:
     peer.listeners.append(heard)
     started_s = time.perf_counter()
     channel = await connect_tcp(("127.0.0.1", port), TcpSettings())
-    speaking = asyncio.create_task(peer.speak(channel))
+    speaking = asyncio.create_task(peer.run_session(channel))
     async with asyncio.timeout(_TIMEOUT_S):
         await whole.wait()
     seconds = time.perf_counter() - started_s

@@ -101,7 +101,7 @@ async def _joined(peer: ReplicaPeer, port: int) -> AsyncIterator[None]:
 
     peer.listeners.append(listen)
     channel = await connect_tcp(("127.0.0.1", port), TcpSettings())
-    task = asyncio.create_task(peer.speak(channel))
+    task = asyncio.create_task(peer.run_session(channel))
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             await live.wait()

@@ -46,7 +46,7 @@ async def keep_connected(peer: ReplicaPeer, port: int) -> None:
     """As a replica does: call again whenever the connection has ended."""
     while True:
         with contextlib.suppress(TransportError):
-            await peer.speak(await connect_tcp(("127.0.0.1", port), TcpSettings()))
+            await peer.run_session(await connect_tcp(("127.0.0.1", port), TcpSettings()))
         await asyncio.sleep(0.2)
 
 

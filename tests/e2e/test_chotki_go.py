@@ -80,7 +80,7 @@ def go_replica(folder: Path, src: int) -> Iterator[GoReplica]:
 async def keep_calling(peer: ReplicaPeer, port: int) -> None:
     while True:
         with contextlib.suppress(TransportError):
-            await peer.speak(await connect_tcp(("127.0.0.1", port), TcpSettings()))
+            await peer.run_session(await connect_tcp(("127.0.0.1", port), TcpSettings()))
         await asyncio.sleep(0.2)
 
 
@@ -91,7 +91,7 @@ async def joined(
     """A connection that is kept; what it yields lets the Go replica, started again, have it back."""
     address = f"tcp://127.0.0.1:{port}"
     if caller == "go":
-        async with serve_tcp(("127.0.0.1", port), peer.speak, TcpSettings()):
+        async with serve_tcp(("127.0.0.1", port), peer.run_session, TcpSettings()):
             go.ask("connect", addr=address)
             yield partial(go.ask, "connect", addr=address)
         return

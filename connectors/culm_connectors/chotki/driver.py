@@ -79,7 +79,7 @@ class ChotkiDriver:
     async def serve(self, channel: ByteChannel) -> None:
         """Serve a replica on a channel until it ends."""
         host, port = channel.remote_address
-        await self._speak(channel, f"{host}:{port}")
+        await self._run_session(channel, f"{host}:{port}")
 
     async def serve_quic(self, connection: Connection) -> None:
         """Serve a replica that has connected over QUIC."""
@@ -110,9 +110,9 @@ class ChotkiDriver:
     async def _call(self, url: str) -> bool:
         tls = self.shared.settings.tls
         async with dialled(url, self._identity, tls, self._transport, self._tcp) as channel:
-            return await self._speak(channel, url)
+            return await self._run_session(channel, url)
 
-    async def _speak(self, channel: ByteChannel, name: str) -> bool:
+    async def _run_session(self, channel: ByteChannel, name: str) -> bool:
         """Run a session. Returns whether the peer's handshake arrived."""
         if (refusal := self._judge(channel.principal)) is not None:
             logger.warning("%s: no session: %s", name, refusal.text)

@@ -73,7 +73,7 @@ class SourceClaim:
         self._is_freed = True
         table = await asyncio.to_thread(read_sources, self._kafka)
         if (holder := table.holders.get(self.src)) is not None and holder.run == self._run:
-            await _say(self._producer, self._kafka, self.src, self._owner, FREE)
+            await _write_claim(self._producer, self._kafka, self.src, self._owner, FREE)
 
 
 def is_edge(owner: str) -> bool:
@@ -102,8 +102,8 @@ async def claim(
         src = table.choose(wanted, owner, seen, take_over=True)
         holder = table.holders.get(src)
         if holder is not None and holder.run != FREE:
-            await _say(producer, kafka, src, owner, FREE)
-        await _say(producer, kafka, src, owner, run)
+            await _write_claim(producer, kafka, src, owner, FREE)
+        await _write_claim(producer, kafka, src, owner, run)
         winner = (await asyncio.to_thread(read_sources, kafka)).holders[src]
         if winner.run == run:
             return SourceClaim(producer, kafka, src, owner, run)
@@ -114,7 +114,9 @@ async def claim(
     raise SourceTaken(f"source {src:x} was claimed by another process at the same moment")
 
 
-async def _say(producer: BatchProducer, kafka: KafkaSettings, src: int, owner: str, run: bytes) -> None:
+async def _write_claim(
+    producer: BatchProducer, kafka: KafkaSettings, src: int, owner: str, run: bytes
+) -> None:
     await _produce(producer, kafka, src, SourceRecord(owner, run, "allocated", int(time.time() * 1000)))
 
 

@@ -142,7 +142,7 @@ async def exchange(link: MemberLink, channels: Channels) -> LinkEnded:
             stream = await link.connection.open_stream(bidirectional=True)
             assert stream.receive is not None, "a bidirectional stream has two directions"
             settings = channels.settings
-            link.say(Hello(VERSION, settings.max_frame_bytes, settings.max_channels))
+            link.send(Hello(VERSION, settings.max_frame_bytes, settings.max_channels))
             talk = _Talk(link, channels, group)
             talk.start(_write(link, stream, channels))
             talk.start(_watch_reading(stream, settings.stall_timeout_s))
@@ -249,7 +249,7 @@ class _Talk:
         channels.metrics.rejects[code] += 1
         if not link.budget.rejects.take(1, time.monotonic()):
             raise LinkEnded(CloseCode.PROTOCOL, "too much that had to be refused")
-        link.say(Refused(code, reason, channel_id, token))
+        link.send(Refused(code, reason, channel_id, token))
 
     async def _member(self, channel_id: str, *, hosted: bool) -> Membership | None:
         """Return the membership once it is in force: a client need not wait for the answer to its join."""
@@ -321,7 +321,7 @@ class _Talk:
         link, channels = self._link, self._channels
 
         def accepted() -> None:
-            link.say(Accepted(frame.channel_id, frame.token))
+            link.send(Accepted(frame.channel_id, frame.token))
 
         try:
             _check_content(frame.content)
@@ -376,7 +376,7 @@ class _Talk:
                 last = start + _LOOKUPS_AT_ONCE >= len(frame.entries)
                 for part in cut(frame.channel_id, frame.request, wires, more=not last):
                     await link.wait_for_capacity()
-                    link.say(part)
+                    link.send(part)
 
     async def _head(self, frame: AskHead) -> None:
         member = await self._member(frame.channel_id, hosted=False)

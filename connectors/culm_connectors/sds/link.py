@@ -130,12 +130,12 @@ class MemberLink(ServedLink):
         self._let_go = let_go
         unsent.links[id(self)] = self
 
-    def say(self, frame: Frame) -> bool:
+    def send(self, frame: Frame) -> bool:
         """Queue a frame; returns False, and ends the connection, if too much waits already."""
         return self.put(wire.encode(frame))
 
     def put(self, data: bytes) -> bool:
-        """Queue an encoded frame, which several connections may share; otherwise as `say`."""
+        """Queue an encoded frame, which several connections may share; otherwise as `send`."""
         if self.letting_go:
             return False
         if self.outbox and self.outbox_bytes + len(data) > self._settings.max_outbox_bytes:

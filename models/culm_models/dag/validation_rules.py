@@ -130,7 +130,7 @@ def require_same_rules(own: ValidationRules, record: ValidationRules) -> None:
     if different:
         mine, theirs = _flat(own.as_map()), _flat(record.as_map())
         differences = "; ".join(
-            f"{name} is {_say(mine[name])} here and {_say(theirs[name])} there" for name in different
+            f"{name} is {_as_text(mine[name])} here and {_as_text(theirs[name])} there" for name in different
         )
         raise RulesDiffer(f"the validation rules differ: {differences}", different)
     record.require_supported()
@@ -141,7 +141,7 @@ def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value[name] for name in _FIELDS if name != "bounds"} | bounds
 
 
-def _say(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, list):
         return (
             "["

@@ -150,12 +150,12 @@ class Channel:
             parts.delivery.sweep(now_ms, collected)
         if only in (None, "repair"):
             asking_ms = parts.delivery.repair.requests_due_ms()
-            if parts.speaks and asking_ms is not None and asking_ms <= now_ms:
+            if parts.sends_syncs and asking_ms is not None and asking_ms <= now_ms:
                 sending.send_sync(parts, now_ms, collected)
             sending.answer(parts, now_ms, collected)
         if only in (None, "outgoing"):
             sending.resend(parts, now_ms, collected)
-        if only in (None, "sync") and parts.speaks and parts.schedule.due(now_ms):
+        if only in (None, "sync") and parts.sends_syncs and parts.schedule.due(now_ms):
             sending.send_sync(parts, now_ms, collected)
         return collected.output()
 
@@ -170,7 +170,7 @@ class Channel:
             parts.outgoing.next_due_ms(),
             repair.answers_due_ms(),
         ]
-        if parts.speaks:
+        if parts.sends_syncs:
             times += [parts.schedule.next_due_ms(), repair.requests_due_ms()]
         return min((time for time in times if time is not None), default=None)
 

@@ -13,7 +13,7 @@ from culm_models.sds.acks.outgoing import OutgoingBuffer, ResendRule, Stripped
 from culm_models.sds.bloom import ReceivedFilter
 from culm_models.sds.delivery.delivery import Delivery
 from culm_models.sds.delivery.log import WireCache
-from culm_models.sds.delivery.missing import FetchRule, MissingMessages
+from culm_models.sds.delivery.missing import FetchRule, FetchSchedule
 from culm_models.sds.delivery.waiting import Quarantine
 from culm_models.sds.events import OutgoingState
 from culm_models.sds.repair.repair import RepairBook, RepairRule
@@ -111,7 +111,7 @@ class ChannelState:
         def drawn(what: str, message_id: str, count: int) -> int:
             return draw(seed, what, message_id, count)
 
-        missing, repair = MissingMessages(rules.fetch, drawn), RepairBook(rules.repair)
+        missing, repair = FetchSchedule(rules.fetch, drawn), RepairBook(rules.repair)
         quarantine = Quarantine(
             max_messages=settings.max_quarantined, max_bytes=settings.max_quarantined_bytes
         )
@@ -154,7 +154,7 @@ class ChannelState:
         return f"sync-{self.drawn('sync.id', participant_id, number):016x}"
 
     @property
-    def speaks(self) -> bool:
+    def sends_syncs(self) -> bool:
         """Whether syncs are sent: a participant is hosted, and the settings enable sync messages."""
         return self.settings.sync_messages and bool(self.participants)
 

@@ -47,7 +47,7 @@ async def served(scheme: str, peer: ReplicaPeer, folder: Path) -> AsyncIterator[
     """The replica at an address, and what a caller needs for TLS."""
 
     async def over_quic(connection: Connection) -> None:
-        await peer.speak(await stream_for(connection))
+        await peer.run_session(await stream_for(connection))
 
     if scheme == "quic":
         async with serve(LOOPBACK, identity(), QUIC, over_quic, alpn=ALPN) as quic:
@@ -55,7 +55,7 @@ async def served(scheme: str, peer: ReplicaPeer, folder: Path) -> AsyncIterator[
         return
     certificates = Certificates(folder)
     tls = certificates.server if scheme == "tls" else None
-    async with serve_tcp(LOOPBACK, peer.speak, TCP, tls=tls) as listener:
+    async with serve_tcp(LOOPBACK, peer.run_session, TCP, tls=tls) as listener:
         files = TlsFiles(ca=certificates.ca, server_name=SERVER_NAME)
         yield f"{scheme}://127.0.0.1:{listener.address[1]}", files
 
@@ -134,7 +134,7 @@ async def test_what_does_not_parse_is_named_and_left_out() -> None:
 
 
 async def test_nobody_at_an_address_is_an_error_of_the_transport() -> None:
-    async with serve_tcp(LOOPBACK, peer().speak, TCP) as listener:
+    async with serve_tcp(LOOPBACK, peer().run_session, TCP) as listener:
         port = listener.address[1]
     with pytest.raises(TransportError):
         async with dialled(f"tcp://127.0.0.1:{port}", identity(), TlsFiles(), QUIC):

@@ -48,7 +48,7 @@ async def connected(peer: ReplicaPeer, to: Edge, mode: int = 7) -> AsyncIterator
     address = to.doors.address("chotki-tcp")
     assert address is not None
     channel = await connect_tcp(address, TcpSettings())
-    task = asyncio.create_task(peer.speak(channel, mode=mode))
+    task = asyncio.create_task(peer.run_session(channel, mode=mode))
     try:
         yield
     finally:
@@ -201,7 +201,7 @@ async def keep_connected(peer: ReplicaPeer, to: Edge) -> None:
     assert address is not None
     while True:
         with contextlib.suppress(TransportError):
-            await peer.speak(await connect_tcp(address, TcpSettings()))
+            await peer.run_session(await connect_tcp(address, TcpSettings()))
         await asyncio.sleep(0.2)
 
 

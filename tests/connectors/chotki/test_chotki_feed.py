@@ -226,7 +226,7 @@ async def live_edge(tmp_path: Path) -> AsyncIterator[LiveEdge]:
     with edge_shared(tmp_path, producer=producer, report=driver.reports.event) as shared:
         driver.begin(shared)
         writing = asyncio.create_task(driver.write_reports())
-        talking = [asyncio.create_task(driver.serve(near)), asyncio.create_task(peer.speak(far))]
+        talking = [asyncio.create_task(driver.serve(near)), asyncio.create_task(peer.run_session(far))]
         try:
             await until(lambda: any(session.state == "SendLive" for session in producer.sessions()))
             yield LiveEdge(driver, producer)

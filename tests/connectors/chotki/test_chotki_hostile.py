@@ -71,7 +71,7 @@ class Attacked:
         peer = ReplicaPeer(Replica(0xA, name="ann"))
         near, far = memory_pair(64 * 1024)
         serving = asyncio.create_task(self.driver.serve(near))
-        speaking = asyncio.create_task(peer.speak(far))
+        speaking = asyncio.create_task(peer.run_session(far))
         before = len(self.producer.of("chotki.commits"))
         try:
             async with while_working():

@@ -174,13 +174,13 @@ def test_a_restart_after_steps_of_the_clock_stands_where_the_process_stood(
     for number, clock_ms in enumerate((START_MS, START_MS + by_ms, START_MS)):
         alice.set_clock(START_MS + number, clock_ms)
         with contextlib.suppress(ClockAheadError):
-            alice.say(b"%d" % number, START_MS + number, bytes([number]) * 16)
+            alice.send(b"%d" % number, START_MS + number, bytes([number]) * 16)
         if number == 1:
             alice.commit()
             alice.snapshot()
     alice.withdraw_ahead(START_MS + 10)
     alice.reached(START_MS + 11)
-    alice.say(b"last", START_MS + 12, b"l" * 16)
+    alice.send(b"last", START_MS + 12, b"l" * 16)
     alice.commit()
     before = alice.status(), alice.clock_at(alice.now_ms), alice.next_due_ms()
     folder.close()

@@ -60,8 +60,8 @@ def test_a_restart_stands_where_the_process_stood_and_says_the_same_bytes(tmp_pa
     now_ms = START_MS
     for number in range(60):
         now_ms += 1_700
-        wire = alice.say(b"hello %d" % number, now_ms, nonce(number))
-        other = twin.say(b"hello %d" % number, now_ms, nonce(number))
+        wire = alice.send(b"hello %d" % number, now_ms, nonce(number))
+        other = twin.send(b"hello %d" % number, now_ms, nonce(number))
         assert wire == other
         for participant in (alice, twin):
             participant.tick(now_ms)
@@ -96,7 +96,7 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
     for count, kind in enumerate(steps):
         now_ms += 1 + (seed >> count % 24) % 60_000
         if kind == "hear":
-            wire = bob.say(b"from bob", now_ms, nonce(count)).output.send[0].wire
+            wire = bob.send(b"from bob", now_ms, nonce(count)).output.send[0].wire
         if kind == "kill":
             folders["killed"].close()
             folders["killed"], twin = opened(tmp_path / "killed", now_ms=now_ms)
@@ -104,7 +104,7 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
         for participant in (alice, twin):
             match kind:
                 case "say":
-                    caused.append(participant.say(b"hello", now_ms, nonce(count)))
+                    caused.append(participant.send(b"hello", now_ms, nonce(count)))
                 case "hear":
                     caused.append(participant.receive(wire, now_ms))
                 case "tick":
@@ -136,10 +136,10 @@ def test_kills_between_any_steps_change_nothing(tmp_path: Path, steps: list[str]
 
 def test_what_was_not_committed_was_never_said(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
-    alice.say(b"kept", START_MS, nonce(1))
+    alice.send(b"kept", START_MS, nonce(1))
     alice.commit()
     before = state(alice)
-    alice.say(b"lost", START_MS + 1, nonce(2))
+    alice.send(b"lost", START_MS + 1, nonce(2))
     folder.close()
     folder, alice = opened(tmp_path)
     with folder:
@@ -153,7 +153,7 @@ def test_a_record_that_was_cut_off_anywhere_is_forgotten(tmp_path: Path) -> None
     sizes = [0]
     inputs = tmp_path / "a" / "inputs.1"
     for number in range(3):
-        alice.say(b"hello", START_MS + number, nonce(number))
+        alice.send(b"hello", START_MS + number, nonce(number))
         alice.commit()
         states.append(state(alice))
         sizes.append(inputs.stat().st_size)
@@ -167,7 +167,7 @@ def test_a_record_that_was_cut_off_anywhere_is_forgotten(tmp_path: Path) -> None
         folder, again = opened(copy)
         complete = max(index for index, end in enumerate(sizes) if end <= size)
         assert state(again) == states[complete]
-        again.say(b"goes on", START_MS + 10, nonce(10))
+        again.send(b"goes on", START_MS + 10, nonce(10))
         again.commit()
         after = state(again)
         folder.close()
@@ -178,8 +178,8 @@ def test_a_record_that_was_cut_off_anywhere_is_forgotten(tmp_path: Path) -> None
 
 def test_what_was_about_to_be_told_is_told_once(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
-    alice.say(b"one", START_MS, nonce(1))
-    alice.say(b"two", START_MS, nonce(2))
+    alice.send(b"one", START_MS, nonce(1))
+    alice.send(b"two", START_MS, nonce(2))
     alice.commit()
     folder.close()
     file = tmp_path / "told"
@@ -196,7 +196,7 @@ def test_what_was_about_to_be_told_is_told_once(tmp_path: Path) -> None:
 def test_a_snapshot_takes_the_place_of_many_inputs(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
     for number in range(40):
-        alice.say(bytes(300_000), START_MS + number, nonce(number))
+        alice.send(bytes(300_000), START_MS + number, nonce(number))
         alice.commit()
     before = state(alice)
     folder.close()
@@ -212,7 +212,7 @@ def test_a_refused_message_leaves_no_trace(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
     before = state(alice)
     with pytest.raises(EmptyContentError):
-        alice.say(b"", START_MS, nonce(1))
+        alice.send(b"", START_MS, nonce(1))
     alice.commit()
     folder.close()
     folder, alice = opened(tmp_path)
@@ -224,7 +224,7 @@ def test_ephemeral_messages_are_stored_nowhere(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
     with folder:
         sizes = sum(file.stat().st_size for file in tmp_path.iterdir())
-        step = alice.say(b"secret word", START_MS, nonce(1), ephemeral=True)
+        step = alice.send(b"secret word", START_MS, nonce(1), ephemeral=True)
         alice.commit()
         assert (step.output.send[0].kind, step.logged) == ("ephemeral", ())
         heard = alice.receive(message("bob", "m1", None, content=b"another"), START_MS)
@@ -237,7 +237,7 @@ def test_ephemeral_messages_are_stored_nowhere(tmp_path: Path) -> None:
 def test_other_settings_are_in_force_after_a_restart(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
     for number in range(20):
-        alice.say(b"hello", START_MS + number, nonce(number))
+        alice.send(b"hello", START_MS + number, nonce(number))
     alice.commit()
     log = alice.status().log
     folder.close()
@@ -277,8 +277,8 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path, offset: int) -> None:
 def test_time_that_goes_back_is_not_followed(tmp_path: Path) -> None:
     folder, alice = opened(tmp_path)
     with folder:
-        alice.say(b"hello", START_MS + 5_000, nonce(1))
-        alice.say(b"hello", START_MS, nonce(2))
+        alice.send(b"hello", START_MS + 5_000, nonce(1))
+        alice.send(b"hello", START_MS, nonce(2))
         lamports = [lamport for lamport, _ in alice.status().log]
         assert lamports == [START_MS + 5_000, START_MS + 5_001]
         assert [logged.time_ms for logged in alice.history()] == []

@@ -36,7 +36,7 @@ def listening(replica: Replica) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    served = serve_tcp(("127.0.0.1", 0), ReplicaPeer(replica).speak, TcpSettings())
+    served = serve_tcp(("127.0.0.1", 0), ReplicaPeer(replica).run_session, TcpSettings())
 
     async def start() -> str:
         listener = await served.__aenter__()

@@ -182,12 +182,12 @@ def printed(capsys: Capture) -> Any:
 
 def test_what_was_sent_with_a_wrong_clock_is_sent_again_as_new(tmp_path: Path, capsys: Capture) -> None:
     with ann(tmp_path) as participant:
-        participant.say(b"sound", participant.now_ms, b"0" * 16)
+        participant.send(b"sound", participant.now_ms, b"0" * 16)
     with ann(tmp_path, ahead_ms=48 * HOUR_MS) as participant:
-        step = participant.say(b"from the future", participant.now_ms, b"1" * 16)
+        step = participant.send(b"from the future", participant.now_ms, b"1" * 16)
         (sent,) = step.output.send
     with ann(tmp_path) as participant, pytest.raises(ClockAheadError):
-        participant.say(b"never said", participant.now_ms, b"2" * 16)
+        participant.send(b"never said", participant.now_ms, b"2" * 16)
     assert reset(tmp_path, "--send-again") == 0
     (row,) = printed(capsys)
     assert row["message_id"] == sent.message_id
@@ -204,7 +204,7 @@ def test_what_was_sent_with_a_wrong_clock_is_sent_again_as_new(tmp_path: Path, c
 
 def test_with_a_clock_that_goes_right_nothing_changes(tmp_path: Path, capsys: Capture) -> None:
     with ann(tmp_path) as participant:
-        participant.say(b"sound", participant.now_ms, b"0" * 16)
+        participant.send(b"sound", participant.now_ms, b"0" * 16)
         before = participant.status().log
     assert reset(tmp_path) == 0
     assert printed(capsys) == []

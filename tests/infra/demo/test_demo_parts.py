@@ -50,7 +50,7 @@ def editor(name: str, src: int) -> Editor:
 async def meet(peer: ReplicaPeer, other: ReplicaPeer) -> None:
     """One session in which each gets what the other has."""
     near, far = memory_pair()
-    await asyncio.gather(peer.speak(near, mode=3), other.speak(far, mode=3))
+    await asyncio.gather(peer.run_session(near, mode=3), other.run_session(far, mode=3))
 
 
 def test_every_type_is_edited_and_the_same_seed_edits_the_same() -> None:
@@ -94,8 +94,8 @@ async def test_the_recorded_replica_says_what_the_go_replica_said_and_keeps_what
     ada = editor("ada", 0xADA)
     for _ in range(2):
         near, far = memory_pair()
-        talking = asyncio.create_task(ada.peer.speak(near))
-        hearing = asyncio.create_task(recorded.speak(far))
+        talking = asyncio.create_task(ada.peer.run_session(near))
+        hearing = asyncio.create_task(recorded.run_session(far))
         last = object_key(RECORDED_OBJECTS[2], "O")
         await until(lambda last=last: ada.peer.replica.store.get(last) is not None)  # type: ignore[misc]
         ada.edit_every_type(RECORDED_OBJECTS)

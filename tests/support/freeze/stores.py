@@ -172,9 +172,9 @@ def make_participants(home: Path) -> None:
         ann.snapshot()
         talk(ann, bob, range(12, 20))
         # Said and never heard, so that what follows on them waits for them.
-        bob.say(b"unheard", START_MS + 90_000, nonce(200))
-        ann.receive(_wire(bob.say(b"waits", START_MS + 90_002, nonce(201))), START_MS + 90_100, b"a hint")
-        ann.say(b"unacknowledged", START_MS + 91_000, nonce(202))
+        bob.send(b"unheard", START_MS + 90_000, nonce(200))
+        ann.receive(_wire(bob.send(b"waits", START_MS + 90_002, nonce(201))), START_MS + 90_100, b"a hint")
+        ann.send(b"unacknowledged", START_MS + 91_000, nonce(202))
         ann.stand_at(b"a cursor", START_MS + 91_001)
         ann.commit()
     participation._keep_place(_folder(home, "spec", hosted=True), EventPosition(17, b"cursor"))
@@ -225,7 +225,7 @@ def participant_as_read(ann: Participant) -> dict[str, Any]:
         "due": ann.next_due_ms(),
     }
     steps = [
-        ann.say(b"goes on", START_MS + 92_000, nonce(300)),
+        ann.send(b"goes on", START_MS + 92_000, nonce(300)),
         ann.tick(START_MS + 200_000),
         ann.tick(START_MS + 4_000_000),
     ]
@@ -241,8 +241,8 @@ def talk(ann: Participant, bob: Participant, rounds: range) -> None:
     late: list[bytes] = []
     for number in rounds:
         now_ms = START_MS + 2_500 * number
-        bob.receive(_wire(ann.say(b"from ann %d" % number, now_ms, nonce(number))), now_ms + 10)
-        wire = _wire(bob.say(b"from bob %d" % number, now_ms + 20, nonce(100 + number)))
+        bob.receive(_wire(ann.send(b"from ann %d" % number, now_ms, nonce(number))), now_ms + 10)
+        wire = _wire(bob.send(b"from bob %d" % number, now_ms + 20, nonce(100 + number)))
         if number % 3 == 2:
             late.append(wire)
         else:

@@ -174,7 +174,7 @@ async def _chotki(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
         for member in (writer, reader):
             member.listeners.append(note)
             channel = await connect_tcp(target.address, TcpSettings())
-            speaking = asyncio.create_task(member.speak(channel))
+            speaking = asyncio.create_task(member.run_session(channel))
             stack.push_async_callback(asyncio.wait, {speaking})
             stack.callback(channel.abort)
         await until(lambda: live == 2, limit_s=ARRIVAL_TIMEOUT_S)

@@ -31,7 +31,7 @@ class ReplicaPeer:
         self._outgoing: dict[str, asyncio.Queue[bytes | None]] = {}
         self._sessions = 0
 
-    async def speak(self, channel: ByteChannel, *, mode: int = MODE_MAX) -> None:
+    async def run_session(self, channel: ByteChannel, *, mode: int = MODE_MAX) -> None:
         """Run one session on a channel until it ends. It may be the handler of a door."""
         self._sessions += 1
         name = f"session {self._sessions}"

@@ -47,7 +47,7 @@ class Heads:
                 await self._send_to_quiet(quiet[start : start + _CHANNELS_AT_ONCE])
 
     def _send_heads(self, member: Membership, channel: ChannelMembers) -> None:
-        if member.link.say(Head(channel.channel_id, channel.newest.heads())):
+        if member.link.send(Head(channel.channel_id, channel.newest.heads())):
             self._metrics.heads_out += 1
 
     async def _refresh(self, channels: Sequence[ChannelMembers]) -> None:
@@ -69,4 +69,4 @@ class Heads:
             for member in tuple(channel.full.values()):
                 self._send_heads(member, channel)
                 if cursor is not None and member.live:
-                    member.link.say(Mark(channel.channel_id, cursor, present=True))
+                    member.link.send(Mark(channel.channel_id, cursor, present=True))

@@ -52,7 +52,7 @@ async def enter(member: Membership, frame: Join, channels: Channels) -> None:
     except CulmError as error:
         limited.warning("channels cannot be followed: %s", error)
         channels.metrics.rejects[error.code] += 1
-        link.say(Refused(error.code, str(error), member.channel_id))
+        link.send(Refused(error.code, str(error), member.channel_id))
         member.entered.set()
         channels.leave(member)
         return
@@ -65,7 +65,7 @@ async def enter(member: Membership, frame: Join, channels: Channels) -> None:
     channels.channel_of(member).enter(member)
     if not member.hosted and channels.backbone.owners.channel(member.channel_id) is None:
         await _open(member, channels)
-    link.say(Joined(member.channel_id))
+    link.send(Joined(member.channel_id))
     member.entered.set()
     cursor, after = frame.cursor, frame.after
     if member.hosted:
@@ -87,7 +87,7 @@ async def _enter_hosted(member: Membership, cursor: bytes | None, after: int, ch
     member.cursor = channels.backbone.present(member.channel_id) if is_from_now else cursor or b""
     if is_from_now:
         # Whose connection breaks before it is known whose the id is comes back to this place.
-        member.link.say(Mark(member.channel_id, member.cursor, present=True))
+        member.link.send(Mark(member.channel_id, member.cursor, present=True))
     # Private events of the participant are for its key alone.
     channels.owned(member.channel_id, member.participant_id)
     is_at_once = member.admitted.is_set()
@@ -143,21 +143,21 @@ async def _read_history(member: Membership, cursor: bytes, channels: Channels) -
                     _pass_on_stored(member, channel, left.popleft(), channels)
                 if left:
                     break
-                link.say(Mark(member.channel_id, cursor, present))
+                link.send(Mark(member.channel_id, cursor, present))
                 if turn.is_over:
                     break
         if left:
             while left:
                 await link.wait_for_capacity()
                 _pass_on_stored(member, channel, left.popleft(), channels)
-            link.say(Mark(member.channel_id, cursor, present))
+            link.send(Mark(member.channel_id, cursor, present))
 
 
 def _pass_on_stored(
     member: Membership, channel: ChannelMembers, message: StoredMessage, channels: Channels
 ) -> None:
     channel.newest.add(message.lamport_timestamp, message.message_id)
-    member.link.say(SdsMessage(member.channel_id, message.wire, message.hint))
+    member.link.send(SdsMessage(member.channel_id, message.wire, message.hint))
     channels.metrics.history_out += 1
 
 
@@ -193,4 +193,4 @@ async def read_events(member: Membership, channels: Channels) -> None:
         if member.last:
             # What is read next goes on from there, also where a hole is still to be filled.
             expected = member.last + 1
-    link.say(Mark(member.channel_id, member.cursor, present=True))
+    link.send(Mark(member.channel_id, member.cursor, present=True))

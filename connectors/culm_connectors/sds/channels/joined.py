@@ -168,7 +168,7 @@ class Channels:
     async def may_say(self, member: Membership, message: Message, data: bytes) -> bool:
         """Whether a full participant may send this: under its own id, or as a copy of a stored message."""
         channel_id, link = member.channel_id, member.link
-        if self.backbone.owners.may_speak(channel_id, message.sender_id, link.remote):
+        if self.backbone.owners.may_send(channel_id, message.sender_id, link.remote):
             return True
         wait_s = link.budget.lookups.wait_s(1, time.monotonic())
         if wait_s > 0:
@@ -179,7 +179,7 @@ class Channels:
     def dismiss(self, member: Membership, code: str, reason: str) -> None:
         """Remove a member that may not stay, and send it the refusal."""
         self.metrics.rejects[code] += 1
-        member.link.say(Refused(code, reason, member.channel_id))
+        member.link.send(Refused(code, reason, member.channel_id))
         self.leave(member)
 
     # What the backbone hears.
@@ -246,7 +246,7 @@ class Channels:
         """Send an event to a hosted participant's client unless the client has received it already."""
         if member.last is not None and event.number <= member.last:
             return
-        if _concerns(member, event) and member.link.say(_event_frame(member.channel_id, event, cursor)):
+        if _concerns(member, event) and member.link.send(_event_frame(member.channel_id, event, cursor)):
             self.metrics.events_out += 1
         member.last, member.cursor = event.number, cursor
 

@@ -62,7 +62,7 @@ class ChannelOwners:
         owned = self._channels.get(channel_id, {}).get(participant_id)
         return owned is not None and owned.role == "hosted" and owned.peer_id == peer_id
 
-    def may_speak(self, channel_id: str, sender_id: str, peer_id: bytes) -> bool:
+    def may_send(self, channel_id: str, sender_id: str, peer_id: bytes) -> bool:
         """Whether a full participant may send new messages under a sender id."""
         owned = self._channels.get(channel_id, {}).get(sender_id) if sender_id else None
         return owned is None or (owned.role == "bound" and owned.peer_id == peer_id)

@@ -97,7 +97,7 @@ class Retrieval:
         try:
             question = Fetch(channel.channel_id, number, tuple(entries))
             for member in members:
-                if not member.link.say(question):
+                if not member.link.send(question):
                     asked.links.discard(id(member.link))
             if asked.links:
                 async with asyncio.timeout(self._settings.ask_timeout_s):
@@ -136,7 +136,7 @@ class Retrieval:
                 self._metrics.rejects["sds.fetch.too_much"] += 1
                 break
             # What a hosted participant has sent the store has: others can only invent more of it.
-            if not self._backbone.owners.may_speak(frame.channel_id, message.sender_id, link.remote):
+            if not self._backbone.owners.may_send(frame.channel_id, message.sender_id, link.remote):
                 self._metrics.rejects[OwnedSenderError.code] += 1
                 continue
             asked.found[message.message_id] = Found(wire, None, link.remote)

@@ -53,7 +53,7 @@ class Call:
         self.frames = self._read()
         """Frames from the edge. Raises `TransportError`, `FrameError`."""
 
-    def say(self, frame: Frame) -> bool:
+    def send(self, frame: Frame) -> bool:
         """Queue a frame for writing; returns False if too much waits already."""
         data = wire.encode(frame)
         if self._outbox and self._outbox_bytes + len(data) > _MAX_OUTBOX_BYTES:

@@ -147,7 +147,7 @@ class SdsClient:
         )
         try:
             if self._call is not None and self.joined.is_set():
-                self._call.say(waiting.frame)
+                self._call.send(waiting.frame)
             return await waiting.accepted
         finally:
             self._waiting.pop(token, None)
@@ -164,12 +164,12 @@ class SdsClient:
 
     async def leave(self, *, final: bool = False) -> None:
         """Leave the channel; `final` ends the participant itself, for all of its clients."""
-        if self._call is not None and self._call.say(Leave(self.channel_id, final)):
+        if self._call is not None and self._call.send(Leave(self.channel_id, final)):
             await self._call.flush()
 
     async def _talk(self, call: Call) -> None:
         resume_at = self.position
-        call.say(
+        call.send(
             Join(
                 self.channel_id,
                 self.profile,
@@ -194,7 +194,7 @@ class SdsClient:
                         call.joined = True
                         self.joined.set()
                         for waiting in self._waiting.values():
-                            call.say(waiting.frame)
+                            call.send(waiting.frame)
                     case Refused():
                         self._refused(frame)
                         if not self.joined.is_set():

@@ -21,7 +21,7 @@ from culm_models.sds.events import ChannelOutput, Delivered, Received, SdsEvent,
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
 
-_SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND, _CLOCK, _REACHED, _WITHDRAW = range(9)
+_SEND, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND, _CLOCK, _REACHED, _WITHDRAW = range(9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Participant:
 
     # Steps.
 
-    def say(self, content: bytes, now_ms: int, nonce: bytes, *, ephemeral: bool = False) -> ParticipantStep:
+    def send(self, content: bytes, now_ms: int, nonce: bytes, *, ephemeral: bool = False) -> ParticipantStep:
         """Send a message. Raises `SdsError`, without any change of state."""
         if ephemeral:
             return ParticipantStep(
@@ -155,7 +155,7 @@ class Participant:
                     self.participant_id, content, self._time(now_ms), ephemeral=True, nonce=nonce
                 )
             )
-        return self._take(_SAY, now_ms, content, nonce)
+        return self._take(_SEND, now_ms, content, nonce)
 
     def receive(
         self, wire: bytes, now_ms: int, hint: bytes | None = None, *, from_store: bool = False
@@ -303,7 +303,7 @@ class Participant:
             self._clock_ms,
         )
 
-    def _said(self, now_ms: int, content: bytes, nonce: bytes) -> ChannelOutput:
+    def _sent(self, now_ms: int, content: bytes, nonce: bytes) -> ChannelOutput:
         return self._channel.send(self.participant_id, content, now_ms, nonce=nonce)
 
     def _received(self, now_ms: int, wire: bytes, hint: bytes | None, from_store: bool) -> ChannelOutput:
@@ -337,7 +337,7 @@ class Participant:
 
 
 _STEPS: Mapping[int, Callable[..., ChannelOutput]] = {
-    _SAY: Participant._said,
+    _SEND: Participant._sent,
     _RECEIVE: Participant._received,
     _TICK: Participant._tick,
     _HEAD: Participant._compare,

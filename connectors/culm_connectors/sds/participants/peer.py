@@ -185,7 +185,7 @@ class SdsPeer:
             raise SdsEdgeError("an ephemeral message needs a connection: nothing keeps it")
         nonce = secrets.token_bytes(_NONCE_BYTES)
         step = await self._do(
-            lambda now_ms: self._participant.say(content, now_ms, nonce, ephemeral=ephemeral)
+            lambda now_ms: self._participant.send(content, now_ms, nonce, ephemeral=ephemeral)
         )
         return step.output.send[0].message_id
 
@@ -296,7 +296,7 @@ class SdsPeer:
         self.problem = error
 
     def _send_frame(self, frame: Frame) -> bool:
-        return self._call is not None and self.joined.is_set() and self._call.say(frame)
+        return self._call is not None and self.joined.is_set() and self._call.send(frame)
 
     def _fetch(self, missing: FetchRequest) -> None:
         for start in range(0, len(missing.entries), MAX_ENTRIES):
@@ -307,7 +307,7 @@ class SdsPeer:
 
     async def _talk(self, call: Call) -> None:
         cursor = self._participant.cursor or b""
-        call.say(Join(self.channel_id, self.profile, self.participant_id, cursor=cursor))
+        call.send(Join(self.channel_id, self.profile, self.participant_id, cursor=cursor))
         self._call = call
         try:
             await self._receive(call)

@@ -114,5 +114,5 @@ def _send_again(participant: FullParticipant, withdrawn: list[Withdrawn]) -> dic
         rows[event] = None
         if content is not None:
             nonce = secrets.token_bytes(_NONCE_BYTES)
-            rows[event] = participant.say(content, participant.now_ms, nonce).output.send[0].message_id
+            rows[event] = participant.send(content, participant.now_ms, nonce).output.send[0].message_id
     return rows

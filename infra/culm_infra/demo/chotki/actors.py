@@ -81,7 +81,7 @@ class RecordedReplica:
         self.replayed = 0
         """Number of times that the recording was sent."""
 
-    async def speak(self, channel: ByteChannel) -> None:
+    async def run_session(self, channel: ByteChannel) -> None:
         """Run one session on a channel until it ends."""
         # The replica's own first records are dropped: the recording replaces them.
         self.replica.open_session(_SESSION, _now_ms())
@@ -190,5 +190,5 @@ async def _keep_calling(actor: ReplicaActor, tls: TlsFiles) -> None:
         with contextlib.suppress(TransportError):
             async with dialled(actor.url, identity, tls, transport) as channel:
                 actor.sessions += 1
-                await actor.endpoint.speak(channel)
+                await actor.endpoint.run_session(channel)
         await asyncio.sleep(_REDIAL_S)

@@ -177,7 +177,7 @@ async def play(size: ChotkiDemoSize, stage: DemoStage) -> DemoReport:
         everything = [*objects, *RECORDED_OBJECTS]
         story = ChotkiStory(stage, kafka, job, edges, addresses, replicas, class_id, everything)
         stage.watched.append(story.progress)
-        stage.show("three replicas come, by TCP, TLS and QUIC; a fourth says what a Go replica recorded")
+        stage.show("three replicas connect over TCP, TLS and QUIC; a fourth sends a Go replica's recording")
         async with connected(replicas.actors, tls):
             await stage.until(story.all_hold_the_objects, "everybody to hold all objects")
             third = size.rounds // 3
@@ -199,7 +199,7 @@ async def play(size: ChotkiDemoSize, stage: DemoStage) -> DemoReport:
         scene = check_convergence(stores, made, before, added)
         scene.show("live, from replica to replica", in_ms(replicas.latencies_ms))
         scene.show("bytes of a Go replica", len(replicas.recorded.stream))
-        scene.at_least("said again at every connection", replicas.recorded.replayed, 1, "times")
+        scene.at_least("recording sent again", replicas.recorded.replayed, 1, "times")
         scene.show("alike after kill -9 of edge and job", recovery_s, "s")
         scene.show("alike after the last edit", settled_s, "s")
         scene.show("lists (L)", "not compared: nothing merges them")

@@ -76,7 +76,7 @@ class SdsStory:
         if ephemeral and not actor.endpoint.joined.is_set():
             return
         saying = actor.send(line.encode(), ephemeral=ephemeral)
-        await self.stage.within(saying, f"{actor.role.name} to say something")
+        await self.stage.within(saying, f"{actor.role.name} to send a message")
 
     async def chat_while_cut(self, count: int) -> None:
         """Cut off the full participants of one edge while all participants go on sending."""
@@ -124,13 +124,13 @@ class SdsStory:
                 sent_ids = {message_id for other in members for message_id in other.transcript.sent_ms}
                 await self.stage.until(
                     lambda actor=actor, sent_ids=sent_ids: sent_ids <= actor.transcript.messages.keys(),  # type: ignore[misc]
-                    f"{actor.role.name} to have all that was said",
+                    f"{actor.role.name} to receive all messages",
                 )
                 before = len(actor.transcript.sent_ms)
                 await self._send(actor, "good night", ephemeral=False)
                 await self.stage.until(
                     lambda actor=actor, before=before: len(actor.transcript.sent_ms) > before,  # type: ignore[misc]
-                    f"{actor.role.name} to be told what it said",
+                    f"{actor.role.name} to receive the event of its own message",
                 )
 
     def transcripts(self) -> dict[str, dict[str, Transcript]]:

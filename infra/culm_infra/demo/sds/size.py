@@ -19,7 +19,7 @@ class SdsDemoSize(DemoSize):
     participants: Annotated[
         int, typer.Option(min=2, max=12, help="How many in each channel; half are hosted.")
     ] = 5
-    messages: Annotated[int, typer.Option(min=3, max=100_000, help="Messages said in each channel.")] = 60
+    messages: Annotated[int, typer.Option(min=3, max=100_000, help="Messages sent in each channel.")] = 60
     loss: Annotated[float, typer.Option(min=0, max=0.5, help="Share of messages that the network loses.")] = (
         0.2
     )

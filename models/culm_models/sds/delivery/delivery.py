@@ -14,7 +14,7 @@ from typing import Final
 
 from culm_models.sds.bloom import HashPair, RollingFilter
 from culm_models.sds.delivery.log import DeliveredMessage, MessageLog, OldIds, Recent
-from culm_models.sds.delivery.missing import MissingMessages, Wanted
+from culm_models.sds.delivery.missing import FetchSchedule, Wanted
 from culm_models.sds.delivery.waiting import Quarantine, QuarantinedMessage, WaitingMessage, WaitingMessages
 from culm_models.sds.errors import WaitingFullError
 from culm_models.sds.events import (
@@ -70,7 +70,7 @@ class Delivery:
         self,
         facts: WireProfile,
         settings: SdsSettings,
-        missing: MissingMessages,
+        missing: FetchSchedule,
         repair: RepairBook,
         quarantine: Quarantine,
         now_ms: int,
@@ -194,7 +194,7 @@ class Delivery:
         return learned
 
     def fetch_again(self, now_ms: int, overdue_ms: int | None, collected: Collected) -> None:
-        """Fetch the missing messages, as `MissingMessages.fetch_again` selects them."""
+        """Fetch the missing messages, as `FetchSchedule.fetch_again` selects them."""
         self._fetch(self.missing.fetch_again(now_ms, overdue_ms), collected)
 
     def sweep(self, now_ms: int, collected: Collected) -> None:

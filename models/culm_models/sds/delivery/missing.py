@@ -130,8 +130,8 @@ class MissingDue:
     lost: tuple[Wanted, ...] = ()
 
 
-class MissingMessages:
-    """The missing messages of one channel."""
+class FetchSchedule:
+    """The missing messages of one channel, with the times at which each is fetched and counts as lost."""
 
     def __init__(self, rule: FetchRule, draw: Draw) -> None:
         self._rule = rule

@@ -13,7 +13,7 @@ from typing import Any, Final
 from culm_models.sds.acks.outgoing import OutgoingBuffer, Stripped
 from culm_models.sds.channel_state import ChannelState
 from culm_models.sds.delivery.log import DeliveredMessage
-from culm_models.sds.delivery.missing import MissingMessages
+from culm_models.sds.delivery.missing import FetchSchedule
 from culm_models.sds.delivery.waiting import QuarantinedMessage, WaitingMessage
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.repair.repair import RepairBook
@@ -129,7 +129,7 @@ def restore_head(parts: ChannelState, data: bytes) -> None:
         parts.sends, parts.syncs, delivery.stuck_check_ms = counts
         missing, outgoing, schedule, repair = items[9:]
         parts.participants = dict.fromkeys(participants)
-        delivery.missing = MissingMessages.unpack(missing, rules.fetch, parts.drawn)
+        delivery.missing = FetchSchedule.unpack(missing, rules.fetch, parts.drawn)
         parts.outgoing = OutgoingBuffer.unpack(
             outgoing, rules.resend, parts.drawn, stripped=_kept_wires(parts)
         )

@@ -39,7 +39,7 @@ class Liar:
         if mode:
             self._opening += self._batch(0)
 
-    def say(self) -> bytes:
+    def next_bytes(self) -> bytes:
         """Return the next bytes of its stream."""
         rng = self._rng
         if self._opening:

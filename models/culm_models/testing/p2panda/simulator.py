@@ -69,7 +69,7 @@ class LiarNode(SimulatedNode):
     def tick(self, now_ms: int) -> None:
         """Send random messages to each peer."""
         for other in sorted(self._others):
-            words = [self._liar.say() for _ in range(self._rng.randint(1, 12))]
+            words = [self._liar.next_bytes() for _ in range(self._rng.randint(1, 12))]
             self.queued.append((other, b"".join(words)))
         self._due_ms = now_ms + self._rng.randint(1, 100)
 

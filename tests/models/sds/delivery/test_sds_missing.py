@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from culm_models.sds.delivery.missing import FetchRule, MissingDue, MissingMessages
+from culm_models.sds.delivery.missing import FetchRule, FetchSchedule, MissingDue
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.timing import draw
 from culm_models.sds.wire.messages import HistoryEntry
@@ -17,8 +17,8 @@ DRAW = partial(draw, b"seed")
 RULE = FetchRule(first_ms=100, retry_ms=1_000, most_ms=8_000, lost_ms=30_000, most_waiting=6)
 
 
-def missing(*message_ids: str, rule: FetchRule = RULE) -> MissingMessages:
-    book = MissingMessages(rule, DRAW)
+def missing(*message_ids: str, rule: FetchRule = RULE) -> FetchSchedule:
+    book = FetchSchedule(rule, DRAW)
     for message_id in message_ids:
         assert book.want(HistoryEntry(message_id), 0)
     return book
@@ -67,7 +67,7 @@ def test_a_full_book_takes_no_more() -> None:
 
 
 def test_in_a_full_book_the_newest_of_whoever_named_the_most_gives_way() -> None:
-    book = MissingMessages(RULE, DRAW)
+    book = FetchSchedule(RULE, DRAW)
     for number in range(10):
         book.want(HistoryEntry(f"invented {number}"), 0, "eve")
     assert book.want(HistoryEntry("honest"), 0, "bob")
@@ -75,7 +75,7 @@ def test_in_a_full_book_the_newest_of_whoever_named_the_most_gives_way() -> None
 
 
 def test_what_one_sender_names_is_fetched_at_a_bounded_rate_and_others_meanwhile() -> None:
-    book = MissingMessages(FetchRule(retry_ms=100_000), DRAW)
+    book = FetchSchedule(FetchRule(retry_ms=100_000), DRAW)
     for number in range(1_000):
         book.want(HistoryEntry(f"invented {number}"), 0, "eve")
     book.want(HistoryEntry("honest"), 0, "bob")
@@ -88,7 +88,7 @@ def test_what_one_sender_names_is_fetched_at_a_bounded_rate_and_others_meanwhile
 @pytest.mark.parametrize("data", [b"", b"\x82\x01\x00", b"\x83\x01\x00\x81\x80"])
 def test_bytes_that_are_no_book_are_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError):
-        MissingMessages.unpack(data, RULE, DRAW)
+        FetchSchedule.unpack(data, RULE, DRAW)
 
 
 @dataclass
@@ -102,12 +102,12 @@ class Sought:
 ids = st.integers(0, 12).map(lambda number: f"m{number}")
 
 
-class ABookOfMissingMessages(RuleBasedStateMachine):
+class FetchScheduleMachine(RuleBasedStateMachine):
     """Ids are missed and found, fetched and lost, and kept over restarts in any order."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.book = MissingMessages(RULE, DRAW)
+        self.book = FetchSchedule(RULE, DRAW)
         self.now_ms = 0
         self.sought: dict[str, Sought] = {}
 
@@ -152,7 +152,7 @@ class ABookOfMissingMessages(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         packed = self.book.pack()
-        again = MissingMessages.unpack(packed, RULE, DRAW)
+        again = FetchSchedule.unpack(packed, RULE, DRAW)
         assert again.pack() == packed
         assert again.next_due_ms() == self.book.next_due_ms()
         self.book = again
@@ -163,7 +163,7 @@ class ABookOfMissingMessages(RuleBasedStateMachine):
         assert len(self.book) == len(self.sought)
 
 
-TestABookOfMissingMessages = ABookOfMissingMessages.TestCase
+TestFetchSchedule = FetchScheduleMachine.TestCase
 
 
 def test_ten_syncs_with_invented_ids_do_not_starve_an_honest_dependency() -> None:

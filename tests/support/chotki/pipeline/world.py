@@ -124,14 +124,14 @@ class World:
         while True:
             near, far = memory_pair()
             if called >= 0:
-                accepted = asyncio.create_task(self.replicas[called].speak(far))
+                accepted = asyncio.create_task(self.replicas[called].run_session(far))
                 with contextlib.suppress(TransportError):
-                    await peer.speak(near)
+                    await peer.run_session(near)
                 await accepted
             elif (edge := self.edges[-called - 1]).is_ready:
                 edge.accept(far)
                 with contextlib.suppress(TransportError):
-                    await peer.speak(near)
+                    await peer.run_session(near)
             await asyncio.sleep(_REDIAL_S)
 
     # What is changed.

@@ -62,12 +62,12 @@ def value_from_text(letter: str, text: str, old: bytes = b"") -> bytes:
 def _reads_like(letter: str, value: object, present: Value) -> bool:
     """Whether both values are equal, types of elements included."""
     try:
-        return _said(letter, value) == _said(letter, present)
+        return _comparable(letter, value) == _comparable(letter, present)
     except (TypeError, ValueError, AttributeError, ChotkiError):
         return False
 
 
-def _said(letter: str, value: object) -> object:
+def _comparable(letter: str, value: object) -> object:
     """Return a value in a form for comparison."""
     if isinstance(value, Unreadable) or letter == "V":
         return value
