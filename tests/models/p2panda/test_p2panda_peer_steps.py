@@ -62,7 +62,7 @@ def test_one_shot_and_steps_are_the_same(seed: int) -> None:
     entries = [*forked(), *written()[0]]
     noise = Liar(random.Random(seed), SCHEMAS, entries)
     noise.connected()
-    wire = [noise.say() for _ in range(150)]
+    wire = [noise.next_bytes() for _ in range(150)]
     one_shot, stepped = (make_peer(LOW, schema_ids=SCHEMAS) for _ in range(2))
     for peer in (one_shot, stepped):
         connect_to(peer, HIGH)
