@@ -231,13 +231,13 @@ def test_other_addresses_are_refused(url: str) -> None:
 )
 def test_addresses(url: str, expected: object) -> None:
     assert parse_url(url) == expected
-    assert parse_url(url, "quic") == expected
+    assert parse_url(url, default="quic") == expected
 
 
 def test_an_address_without_a_scheme_has_the_default_one() -> None:
-    assert parse_url("[::1]:5", "tcp") == Url("tcp", "::1", 5)
-    with pytest.raises(ValueError, match=r"HOST:PORT \(over tcp\), tcp://.*tls://.*quic://"):
-        parse_url("http://h:1", "tcp")
+    assert parse_url("[::1]:5", default="tcp") == Url("tcp", "::1", 5)
+    with pytest.raises(ValueError, match=r"HOST:PORT, tcp://.*tls://.*quic://"):
+        parse_url("http://h:1", default="tcp")
 
 
 def test_settings_of_the_edge_take_addresses_without_a_scheme() -> None:

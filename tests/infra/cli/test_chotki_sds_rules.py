@@ -55,7 +55,7 @@ def test_a_wrong_address_of_a_replica_names_the_schemes(
 ) -> None:
     assert run(line.split()) == 2
     printed = _text(capsys.readouterr().err)
-    assert "HOST:PORT (over tcp), tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT" in printed
+    assert "HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT" in printed
 
 
 def test_an_address_of_a_replica_needs_no_scheme(capsys: pytest.CaptureFixture[str]) -> None:

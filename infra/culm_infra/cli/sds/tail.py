@@ -59,7 +59,9 @@ def tail(
     check_channel(channel)
     if every and last is not None:
         raise typer.BadParameter("counts messages, and --all shows every event", param_hint="--tail")
-    start = parse_start(("now" if follow and last is None else "beginning") if since is None else since, NUMBER)
+    start = parse_start(
+        ("now" if follow and last is None else "beginning") if since is None else since, NUMBER
+    )
     arguments = _reader_arguments(channel, start)
     if start == "now" and last is not None:
         raise typer.BadParameter("begins before now: give another --from, or none", param_hint="--tail")
