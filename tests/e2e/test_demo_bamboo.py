@@ -13,7 +13,7 @@ from tests.support.deployment.demo import culm
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_logs_go_whole_and_sparse_over_two_edges(tmp_path: Path) -> None:
-    done = culm("demo", "bamboo", "--scene", "edges", "--live", 10, "--stack", tmp_path, "--json")
+    done = culm("demo", "bamboo", "--scene", "edges", "--live-entries", 10, "--stack", tmp_path, "--json")
     assert done.returncode == 0, done.stderr + done.stdout
     [scene] = json.loads(done.stdout)["scenes"]
     figures = {figure["label"]: figure["value"] for figure in scene["figures"]}

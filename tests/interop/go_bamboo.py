@@ -120,7 +120,7 @@ async def culm(*arguments: str | Path, status: int = 0) -> list[dict[str, Any]]:
 
 async def held(folder: Path, name: str = "") -> tuple[list[int], list[int]]:
     """The entries and the payloads of a log (or of the only one) of a folder of Culm's."""
-    logs = await culm("coverage", "--dir", folder)
+    logs = await culm("status", "--dir", folder)
     log = next((log for log in logs if name in log["log"]), None)
     if log is None:
         return [], []

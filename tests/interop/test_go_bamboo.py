@@ -39,7 +39,7 @@ async def test_the_published_vectors_hold_in_go(program: Path) -> None:
 @FLAVOURS
 async def test_culm_calls_and_has_a_whole_log_of_go(tmp_path: Path, program: Path, flavour: str) -> None:
     async with go_serving(program, "-flavour", flavour, "-log", "one/3:300:400") as (_, port, log):
-        wanted = ("--dir", tmp_path, "--flavour", flavour, "--log", log, "--to", "300")
+        wanted = ("--dir", tmp_path, "--flavour", flavour, "--log", log, "--last", "300")
         await culm("sync", f"tcp://127.0.0.1:{port}", *wanted)
         everything = list(range(1, 301))
         assert await held(tmp_path) == (everything, everything)
@@ -78,7 +78,7 @@ async def test_culm_has_one_entry_and_exactly_what_proves_it(
     tmp_path: Path, program: Path, flavour: str
 ) -> None:
     async with go_serving(program, "-flavour", flavour, "-log", "one/3:130:10") as (_, port, log):
-        wanted = ("--flavour", flavour, "--log", log, "--from", "100", "--to", "100")
+        wanted = ("--flavour", flavour, "--log", log, "--first", "100", "--last", "100")
         await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, *wanted)
         pool = sorted({*lower_pool(100), *upper_pool(100)})
         assert await held(tmp_path) == (pool, [100])
@@ -112,7 +112,7 @@ async def test_culm_has_a_large_payload_and_goes_on_where_the_connection_broke(
         between = Between(port)
         between.cut_after = 2 * MB
         async with between.listening() as through:
-            wanted = ("--dir", tmp_path, "--log", log, "--to", "2")
+            wanted = ("--dir", tmp_path, "--log", log, "--last", "2")
             await culm("sync", f"tcp://127.0.0.1:{through}", *wanted, status=1)
             between.passed, between.cut_after = 0, None
             await culm("sync", f"tcp://127.0.0.1:{through}", *wanted)
@@ -202,7 +202,7 @@ async def test_an_end_that_holds_another_branch_refuses_with_its_entry(
     """Both hold five entries of one number and one author, and neither is the other's."""
     made = ("-flavour", flavour, "-log", "forked/0:5:40")
     async with go_serving(program, "-flavour", flavour, "-log", "forked/0:5") as (_, port, log):
-        wanted = ("--dir", tmp_path, "--flavour", flavour, "--log", log, "--to", "5")
+        wanted = ("--dir", tmp_path, "--flavour", flavour, "--log", log, "--last", "5")
         await culm("sync", f"tcp://127.0.0.1:{port}", *wanted)
     async with go_serving(program, *made) as (go, port, _):
         [printed] = await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log)
@@ -232,7 +232,7 @@ async def test_over_quic_the_alpn_names_the_flavour_and_both_have_what_the_other
         assert go.numbers("payload") == list(range(1, 61))
     made = ("-flavour", flavour, "-log", f"large/0:3:{4 * MB}")
     async with go_serving(program, *made, scheme="quic://") as (_, port, log):
-        wanted = ("--dir", tmp_path, "--log", log, "--to", "3")
+        wanted = ("--dir", tmp_path, "--log", log, "--last", "3")
         await culm("sync", f"quic://127.0.0.1:{port}", *wanted)
     assert await held(tmp_path, log) == ([1, 2, 3], [1, 2, 3])
 
@@ -252,7 +252,7 @@ async def test_over_quic_ends_of_two_flavours_do_not_come_together(tmp_path: Pat
 
 async def test_over_quic_a_fork_is_found_and_proven_too(tmp_path: Path, program: Path) -> None:
     async with go_serving(program, "-log", "forked/0:5") as (_, port, log):
-        await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log, "--to", "5")
+        await culm("sync", f"tcp://127.0.0.1:{port}", "--dir", tmp_path, "--log", log, "--last", "5")
     async with (
         culm_serving(tmp_path, scheme="quic://") as (_, port),
         running(program, "pull", f"quic://127.0.0.1:{port}", "-log", "forked/0:5:40", log) as go,

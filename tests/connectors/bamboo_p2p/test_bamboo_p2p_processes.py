@@ -55,20 +55,20 @@ async def test_a_log_comes_whole_and_a_dry_run_tells_of_it_before(tmp_path: Path
         assert came["payloads"] == 50 and came["error"] is None
         assert looks[-1]["payloads"] == 50 and looks[-1]["payloads_to_come"] == 0
         assert all(look["payloads"] + look["payloads_to_come"] in (0, 50) for look in looks)
-    [coverage] = await command("coverage", "--dir", theirs)
+    [coverage] = await command("status", "--dir", theirs)
     assert coverage["entries"] == coverage["payloads"] == [[1, 50]]
 
 
 async def test_a_sparse_reader_proves_one_entry_with_exactly_its_pool(tmp_path: Path) -> None:
     theirs, seq_num = str(tmp_path / "theirs"), 7_777
     async with serving(filled(tmp_path / "mine", LONG)) as served:
-        selection = ("--log", NAME, "--from", str(seq_num), "--to", str(seq_num))
+        selection = ("--log", NAME, "--first", str(seq_num), "--last", str(seq_num))
         [came] = await command("sync", served.url, "--dir", theirs, *selection, "--idle", "1")
         pool = {number for number in (*lower_pool(seq_num), *upper_pool(seq_num)) if number <= LONG}
         assert (came["entries"], came["payloads"]) == (len(pool), 1)
         [proof] = await command("verify", str(seq_num), "--dir", theirs, "--log", NAME)
         assert proof["proven"] and set(proof["pool"]) == pool
-        newest = ("--log", NAME, "--sparse", "--from", str(seq_num), "--idle", "2")
+        newest = ("--log", NAME, "--sparse", "--first", str(seq_num), "--idle", "2")
         [came] = await command("sync", served.url, "--dir", theirs, *newest)
         [proof] = await command("verify", str(LONG), "--dir", theirs, "--log", NAME)
         assert proof["proven"] and came["entries"] < 60
@@ -80,7 +80,7 @@ async def test_what_is_published_beside_a_process_that_serves_comes_live(tmp_pat
     log = first["log"]
     async with (
         serving(mine) as server,
-        serving(theirs, "--peer", server.url, "--log", log) as other,
+        serving(theirs, "--dial", server.url, "--log", log) as other,
     ):
         assert (await other.next_event("payload"))["seq_num"] == 1
         await command("publish", "second", "--dir", str(mine))
@@ -124,7 +124,7 @@ async def test_another_source_takes_over_from_one_that_dies_or_stands_still(
         free.bind(("127.0.0.1", 0))
         later = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     async with serving(tmp_path / "one") as server:
-        sources = ("--peer", server.url, "--peer", later, "--log", NAME, "--progress-timeout", "1")
+        sources = ("--dial", server.url, "--dial", later, "--log", NAME, "--progress-timeout", "1")
         async with serving(theirs, *sources, "--flavour", "yamf") as reader:
             await reader.next_event("payload")
             async with serving(tmp_path / "two", url=later) as two:

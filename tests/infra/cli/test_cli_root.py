@@ -170,7 +170,7 @@ def test_an_export_of_a_log_to_a_file_that_exists_is_refused_in_a_sentence(
 ) -> None:
     assert run(["bamboo", "publish", "a", "--dir", str(tmp_path / "mine")]) == 0
     (tmp_path / "stick").write_text("old")
-    assert run(["bamboo", "export", str(tmp_path / "stick"), "--dir", str(tmp_path / "mine")]) == 1
+    assert run(["bamboo", "export", "-o", str(tmp_path / "stick"), "--dir", str(tmp_path / "mine")]) == 1
     stderr = capsys.readouterr().err
     assert "exists already" in stderr and "Errno" not in stderr
     assert (tmp_path / "stick").read_text() == "old"

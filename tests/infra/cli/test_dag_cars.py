@@ -49,7 +49,7 @@ def test_every_block_of_a_car_comes_in(culm: Shell, car: Path, tmp_path: Path, r
         culm("get", text, "--json")
     root = CARS["version 1"]["roots"][0]
     if not row["missing"]:
-        culm("get", root, tmp_path / "out")
+        culm("get", root, "-o", tmp_path / "out")
         assert contents(tmp_path / "out") == TREE
         assert culm.one("publish", root)["state"] == "complete"
 
@@ -74,7 +74,7 @@ def test_a_dag_goes_out_as_a_car_and_comes_back(
 ) -> None:
     put = culm.one("put", site)
     culm.one("put", site / "a")
-    exported = culm.one("export", car, "--root", put["cid"].upper())
+    exported = culm.one("export", "-o", car, "--root", put["cid"].upper())
     assert exported == {"root": put["cid"], "blocks": 4, "bytes": car.stat().st_size}
     parsed = read_car(car.read_bytes())
     assert [cid.text for cid in parsed.roots] == [put["cid"]]
@@ -82,25 +82,25 @@ def test_a_dag_goes_out_as_a_car_and_comes_back(
     assert {section.cid.text for section in parsed.sections} == set(CARS["version 1"]["blocks"])
     again = Shell(tmp_path / "again", capsys)
     assert again.one("import", car)["roots"] == [put["cid"]]
-    again("get", put["cid"], tmp_path / "out")
+    again("get", put["cid"], "-o", tmp_path / "out")
     assert contents(tmp_path / "out") == TREE
-    assert "exists already" in culm.refused("export", car, "--root", put["cid"])
-    assert "exists and is not empty" in culm.refused("export", car)
+    assert "exists already" in culm.refused("export", "-o", car, "--root", put["cid"])
+    assert "exists and is not empty" in culm.refused("export", "-o", car)
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     for words in ((), ("--root", put["cid"])):
-        assert "exists" in culm.refused("export", tmp_path / "gone", *words)
+        assert "exists" in culm.refused("export", "-o", tmp_path / "gone", *words)
 
 
 def test_a_dag_that_is_not_whole_is_not_exported(culm: Shell, car: Path, tmp_path: Path) -> None:
     car.write_bytes(bytes.fromhex(CARS["version 1 without a leaf"]["hex"]))
     root = culm.one("import", car, status=3)["roots"][0]
-    assert "dag.missing_block" in culm.refused("export", tmp_path / "out.car", "--root", root)
+    assert "dag.missing_block" in culm.refused("export", "-o", tmp_path / "out.car", "--root", root)
     assert not (tmp_path / "out.car").exists()
     # What is here already is not missing.
     (tmp_path / "leaf").write_bytes(b"one")
-    culm("put", tmp_path / "leaf", "--raw")
+    culm("put", tmp_path / "leaf", "--codec", "raw")
     assert culm.one("import", car)["missing"] == []
-    culm("export", tmp_path / "out.car", "--root", root)
+    culm("export", "-o", tmp_path / "out.car", "--root", root)
 
 
 def broken_cars() -> dict[str, tuple[bytes, str]]:
@@ -165,11 +165,11 @@ def test_roots_of_every_kind(culm: Shell, car: Path) -> None:
 def test_arguments_that_do_not_go_together(culm: Shell, car: Path, site: Path) -> None:
     car.write_bytes(bytes.fromhex(CARS["version 1"]["hex"]))
     culm("put", site)
-    culm("export", site.parent / "backup")
+    culm("export", "-o", site.parent / "backup")
     culm("import", site.parent / "backup", "--space", "ab" * 32, status=2)
     culm("import", car, "--kafka", status=2)
     culm("import", car, "--space", "abc", status=2)
-    culm("export", site.parent / "x.car", "--root", "abc", status=2)
+    culm("export", "-o", site.parent / "x.car", "--root", "abc", status=2)
 
 
 def test_a_large_car_is_cut_into_shards(culm: Shell, car: Path, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_large_car_is_cut_into_shards(culm: Shell, car: Path, tmp_path: Path) 
     imported = culm.one("import", car)
     assert (imported["blocks"], imported["shards"]) == (5, 2)
     for cid in leaves:
-        culm("get", cid.text, tmp_path / cid.text)
+        culm("get", cid.text, "-o", tmp_path / cid.text)
         assert (tmp_path / cid.text).read_bytes() == blocks[cid]
 
 
@@ -202,7 +202,7 @@ def test_no_name_stands_in_the_way_of_another(
     names = [*order, "v4.part.part", ".culm-x"]
     root = blocks.directory([(blocks.raw(name.encode()), name) for name in names])
     culm.keep(root, blocks)
-    culm("get", root.text, tmp_path / "out")
+    culm("get", root.text, "-o", tmp_path / "out")
     assert contents(tmp_path / "out") == {name: name.encode() for name in names}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dag", "out"]
 
@@ -214,9 +214,9 @@ def test_a_name_as_long_as_a_disk_allows_comes_back(culm: Shell, tmp_path: Path,
     (site / ("n" * size)).write_text("long")
     (site / ("d" * size) / "z").write_text("below")
     put = culm.one("put", site)
-    culm("get", put["cid"], tmp_path / "out")
+    culm("get", put["cid"], "-o", tmp_path / "out")
     assert contents(tmp_path / "out") == contents(site)
-    culm("get", f"{put['cid']}/{'n' * size}", tmp_path / ("n" * size))
+    culm("get", f"{put['cid']}/{'n' * size}", "-o", tmp_path / ("n" * size))
     assert (tmp_path / ("n" * size)).read_text() == "long"
 
 
@@ -226,10 +226,12 @@ def test_an_entry_that_no_disk_holds_is_left_out_by_name_and_the_others_are_writ
     below = blocks.directory([(blocks.raw(b"lost"), "x")])
     root = blocks.directory([(below, "n" * 256), (blocks.raw(b"a"), "a"), (blocks.raw(b"b"), "m" * 300)])
     culm.keep(root, blocks)
-    row = culm.one("get", root.text, tmp_path / "out", "--json", status=3)
+    row = culm.one("get", root.text, "-o", tmp_path / "out", "--json", status=3)
     assert [path for path, _ in row["left_out"]] == ["n" * 256, "m" * 300]
     assert contents(tmp_path / "out") == {"a": b"a"}
-    assert "is left out: File name too long" in culm.refused("get", root.text, tmp_path / "again", status=3)
+    assert "is left out: File name too long" in culm.refused(
+        "get", root.text, "-o", tmp_path / "again", status=3
+    )
 
 
 def test_of_two_entries_of_one_name_the_first_counts(
@@ -239,7 +241,7 @@ def test_of_two_entries_of_one_name_the_first_counts(
     first, second = blocks.raw(b"one"), blocks.raw(b"other")
     root = blocks.directory([(first, "x"), (second, "x"), (outside, "y"), (second, "y")])
     culm.keep(root, blocks)
-    row = culm.one("get", root.text, tmp_path / "out", "--json", status=3)
+    row = culm.one("get", root.text, "-o", tmp_path / "out", "--json", status=3)
     assert sorted(path for path, _ in row["left_out"]) == ["x", "y", "y"]
     assert contents(tmp_path / "out") == {"x": b"one"}
     assert not (tmp_path / "outside").exists()
@@ -251,7 +253,7 @@ def test_a_directory_with_a_name_that_leads_elsewhere_is_not_written(
 ) -> None:
     root = blocks.directory([(blocks.raw(b"x"), "a"), (blocks.raw(b"x"), name)])
     culm.keep(root, blocks)
-    assert "a name that no file has" in culm.refused("get", root.text, tmp_path / "in")
+    assert "a name that no file has" in culm.refused("get", root.text, "-o", tmp_path / "in")
     assert [path.name for path in tmp_path.iterdir()] == ["dag"]
 
 
@@ -266,10 +268,10 @@ def test_nothing_is_written_through_a_symbolic_link(
         (tmp_path / name).symlink_to(tmp_path / "outside")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     for target in ("link", "gone"):
-        assert "exists already" in culm.refused("get", file.text, tmp_path / target)
-        assert "exists already" in culm.refused("get", root.text, tmp_path / target)
+        assert "exists already" in culm.refused("get", file.text, "-o", tmp_path / target)
+        assert "exists already" in culm.refused("get", root.text, "-o", tmp_path / target)
     (tmp_path / "f").unlink()
-    culm("get", file.text, tmp_path / "f")
+    culm("get", file.text, "-o", tmp_path / "f")
     assert ((tmp_path / "f").read_text(), (tmp_path / "outside").read_text()) == ("new", "old")
     assert not (tmp_path / "nowhere").exists()
 
@@ -284,13 +286,13 @@ def test_a_target_that_exists_is_named_in_a_sentence_and_only_a_file_is_replaced
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "mine").write_text("mine")
     for target in ("file", "folder"):
-        assert f"{target} exists already" in culm.refused("get", root.text, tmp_path / target)
-    assert "exists already" in culm.refused("get", file.text, tmp_path / "folder")
-    assert "nothing can be written into" in culm.refused("get", root.text, tmp_path / "file" / "out")
+        assert f"{target} exists already" in culm.refused("get", root.text, "-o", tmp_path / target)
+    assert "exists already" in culm.refused("get", file.text, "-o", tmp_path / "folder")
+    assert "nothing can be written into" in culm.refused("get", root.text, "-o", tmp_path / "file" / "out")
     assert contents(tmp_path / "folder") == {"mine": b"mine"}
-    culm("get", file.text, tmp_path / "file")
+    culm("get", file.text, "-o", tmp_path / "file")
     assert (tmp_path / "file").read_text() == "new"
-    culm("get", root.text, tmp_path / "deep" / "er")
+    culm("get", root.text, "-o", tmp_path / "deep" / "er")
     assert contents(tmp_path / "deep" / "er") == {"f": b"new"}
 
 
@@ -301,7 +303,7 @@ def test_a_directory_that_cannot_be_read_whole_leaves_nothing_behind(
     root = blocks.directory([(blocks.raw(b"x"), "a"), (missing, "b")])
     del blocks[missing]
     culm.keep(root, blocks)
-    culm("get", root.text, tmp_path / "out", status=1)
+    culm("get", root.text, "-o", tmp_path / "out", status=1)
     assert [path.name for path in tmp_path.iterdir()] == ["dag"]
 
 
@@ -334,7 +336,7 @@ def test_a_symbolic_link_inside_the_directory_is_restored(
 ) -> None:
     root = linked(blocks, (path, target))
     culm.keep(root, blocks)
-    culm("get", root.text, tmp_path / "out")
+    culm("get", root.text, "-o", tmp_path / "out")
     assert os.readlink(tmp_path / "out" / path) == target  # noqa: PTH115
     assert (tmp_path / "out" / "d" / "e" / "f").read_bytes() == b"x"
 
@@ -359,7 +361,7 @@ def test_a_symbolic_link_that_may_leave_the_directory_is_left_out(
 ) -> None:
     root = linked(blocks, *links)
     culm.keep(root, blocks)
-    row = culm.one("get", root.text, tmp_path / "out", "--json", status=3)
+    row = culm.one("get", root.text, "-o", tmp_path / "out", "--json", status=3)
     ((path, reason),) = row["left_out"]
     assert path in ("l", "k", "d/e/l") and "leaves the directory" in reason
     assert not os.path.lexists(tmp_path / "out" / path)
@@ -376,8 +378,8 @@ def test_nothing_is_written_through_a_link_of_the_tree_itself(
     below = blocks.directory([(blocks.raw(b"x"), "f")])
     root = blocks.directory([(link, "d"), (below, "d")])
     culm.keep(root, blocks)
-    culm("get", root.text, tmp_path / "out", status=3)
+    culm("get", root.text, "-o", tmp_path / "out", status=3)
     assert list((tmp_path / "outside").iterdir()) == []
     assert culm.one("get", f"{root.text}/d", "--json")["kind"] == "symlink"
-    culm("get", f"{root.text}/d", tmp_path / "text")
+    culm("get", f"{root.text}/d", "-o", tmp_path / "text")
     assert (tmp_path / "text").read_bytes() == os.fsencode(tmp_path / "outside")

@@ -65,9 +65,9 @@ def serving(shell: Shell, *flags: str) -> Iterator[dict[str, Any]]:
 def test_a_directory_comes_back_byte_for_byte(culm: Shell, site: Path, tmp_path: Path) -> None:
     put = culm.one("put", site, "--shard-size", 500_000)
     assert put["shards"] > 3
-    culm("get", put["cid"], tmp_path / "again")
+    culm("get", put["cid"], "-o", tmp_path / "again")
     assert contents(tmp_path / "again") == contents(site)
-    culm("get", f"{put['cid']}/deep/large", tmp_path / "large")
+    culm("get", f"{put['cid']}/deep/large", "-o", tmp_path / "large")
     assert (tmp_path / "large").read_bytes() == LARGE
     (standing,) = culm("status")
     assert (standing["space"], standing["heads"]) == (put["space"], [put["origin"]])
@@ -77,7 +77,7 @@ def test_a_directory_comes_back_byte_for_byte(culm: Shell, site: Path, tmp_path:
     listed = culm.one("get", put["cid"], "--json")
     assert (listed["cid"], listed["kind"]) == (put["cid"], "directory")
     assert {name for name, _ in listed["entries"]} == {path.name for path in site.iterdir()}
-    fetched = culm.one("get", f"{put['cid']}/deep/large", tmp_path / "told", "--json")
+    fetched = culm.one("get", f"{put['cid']}/deep/large", "-o", tmp_path / "told", "--json")
     assert (fetched["kind"], fetched["bytes"]) == ("file", len(LARGE))
     assert (tmp_path / "told").read_bytes() == LARGE
 
@@ -97,18 +97,18 @@ def test_the_empty_file_has_its_known_cid_and_the_same_input_the_same_shards(
 def test_documents_are_put_as_they_are(culm: Shell, tmp_path: Path) -> None:
     record = tmp_path / "record"
     record.write_bytes(encode_dag_cbor({"list": [1, {"name": "x"}]}))
-    put = culm.one("put", record, "--as", "dag-cbor")
+    put = culm.one("put", record, "--codec", "dag-cbor")
     assert put["cid"].startswith("bafyrei")
-    culm("get", f"{put['cid']}/list/1/name", tmp_path / "name")
+    culm("get", f"{put['cid']}/list/1/name", "-o", tmp_path / "name")
     assert (tmp_path / "name").read_bytes() == b'"x"'
     assert culm.one("get", f"{put['cid']}/list/1/name", "--json")["value"] == "x"
     record.write_bytes(b"\xff")
-    culm("put", record, "--as", "dag-cbor", status=1)
-    raw = culm.one("put", record, "--as", "raw")["cid"]
-    assert raw.startswith("bafkrei") and culm.one("put", record, "--raw")["cid"] == raw
-    culm("put", tmp_path, "--as", "raw", status=2)
-    culm("put", record, "--as", "other", status=2)
-    culm("put", record, "--profile", "other", status=2)
+    culm("put", record, "--codec", "dag-cbor", status=1)
+    raw = culm.one("put", record, "--codec", "raw")["cid"]
+    assert raw.startswith("bafkrei")
+    culm("put", tmp_path, "--codec", "raw", status=2)
+    culm("put", record, "--codec", "other", status=2)
+    culm("put", record, "--unixfs-profile", "other", status=2)
 
 
 def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_what_is_published_is_resolved_and_revoked(culm: Shell, site: Path, tmp_
     four = culm.one("revoke", ucan)
     culm(*words, status=1)
     five = culm.one(*words, "--proof", ucan)
-    states = {row["publish"]: row["state"] for row in culm("log")}
+    states = {row["publish"]: row["state"] for row in culm("history")}
     assert states == {
         published["publish"]: "complete",
         two["publish"]: "complete",
@@ -163,7 +163,7 @@ def test_a_revoked_delegation_is_reported_as_revoked(culm: Shell, site: Path, tm
     culm("delegate", keys["ben"], *by_ann)
     assert culm.one("publish", put["cid"], *by_ben)["state"] == "complete"
     culm("revoke", ucan)
-    order = culm("log")
+    order = culm("history")
     # Ben's own delegation was not revoked; what it builds on was.
     for key in (by_ann, by_ben):
         for words in (("publish", put["cid"]), ("delegate", keys["stranger"])):
@@ -171,7 +171,7 @@ def test_a_revoked_delegation_is_reported_as_revoked(culm: Shell, site: Path, tm
             assert "is revoked" in message and "(dag.revoked)" in message
     message = culm.refused("publish", put["cid"], "--id", put["space"], "--key", tmp_path / "stranger")
     assert "no delegation to this key" in message and "(dag.root_issuer)" in message
-    assert culm("log") == order
+    assert culm("history") == order
     culm("delegate", keys["ann"])
     assert culm.one("publish", put["cid"], *by_ann)["state"] == "complete"
 
@@ -195,7 +195,7 @@ def test_who_has_no_delegation_is_refused(culm: Shell, site: Path, tmp_path: Pat
     put = culm.one("put", site)
     make_key(tmp_path / "stranger")
     culm("publish", put["cid"], "--id", put["space"], "--key", tmp_path / "stranger", status=1)
-    assert culm("log") == []
+    assert culm("history") == []
 
 
 def test_hidden_entries_are_put_where_that_is_said_and_names_that_are_no_text_are_refused(
@@ -221,13 +221,13 @@ def test_symbolic_links_are_stored_and_come_back(culm: Shell, site: Path, tmp_pa
     (site / "deep" / ".hidden").symlink_to("er")
     put = culm.one("put", site)
     assert put["bytes"] == plain["bytes"]
-    culm("get", put["cid"], tmp_path / "again")
+    culm("get", put["cid"], "-o", tmp_path / "again")
     stored = contents(site)
     del stored["deep/.hidden"]
     assert contents(tmp_path / "again") == stored
     assert culm.one("put", tmp_path / "again")["cid"] == put["cid"]
     (site / "deep" / "out").symlink_to(tmp_path)
-    away = culm.one("get", culm.one("put", site)["cid"], tmp_path / "third", "--json", status=3)
+    away = culm.one("get", culm.one("put", site)["cid"], "-o", tmp_path / "third", "--json", status=3)
     assert [path for path, _ in away["left_out"]] == ["deep/out"]
     os.mkfifo(site / "fifo")
     culm("put", site, status=1)
@@ -241,9 +241,9 @@ def test_a_directory_over_the_threshold_is_sharded_and_comes_back(culm: Shell, t
     put = culm.one("put", site)
     # By boxo, with its own threshold of 262,144 bytes.
     assert put["cid"] == "bafybeifewtt3sj35fbh2lnzc4zqur6bitybaepp3fe7k5z4mbebq7boixm"
-    culm("get", put["cid"], tmp_path / "again")
+    culm("get", put["cid"], "-o", tmp_path / "again")
     assert contents(tmp_path / "again") == contents(site)
-    culm("get", f"{put['cid']}/{7:0250}", tmp_path / "seven")
+    culm("get", f"{put['cid']}/{7:0250}", "-o", tmp_path / "seven")
     assert (tmp_path / "seven").read_text() == "7"
 
 
@@ -283,15 +283,15 @@ def test_an_export_is_the_same_bytes_and_comes_back(
 ) -> None:
     put = culm.one("put", site)
     culm("publish", put["cid"])
-    exported = culm.one("export", tmp_path / "one")
+    exported = culm.one("export", "-o", tmp_path / "one")
     again = Shell(tmp_path / "again", capsys)
     assert again.one("import", tmp_path / "one")["shards"] == exported["shards"] == put["shards"]
     assert again.one("import", tmp_path / "one") == {"blocks": 0, "shards": 0, "refused": []}
-    assert again.one("export", tmp_path / "two") == exported
+    assert again.one("export", "-o", tmp_path / "two") == exported
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    assert again("log", put["space"]) == culm("log")
-    culm("export", tmp_path / "one", status=1)
-    again("import", tmp_path / "one", "--policy", "bearer", status=1)
+    assert again("history", put["space"]) == culm("history")
+    culm("export", "-o", tmp_path / "one", status=1)
+    again("import", tmp_path / "one", "--proof-policy", "bearer", status=1)
 
 
 def test_what_only_old_publishes_need_is_collected(culm: Shell, tmp_path: Path) -> None:
@@ -310,10 +310,10 @@ def test_what_only_old_publishes_need_is_collected(culm: Shell, tmp_path: Path) 
     collected = culm("collect", *late)
     assert [(row["shard"], row["dropped"]) for row in collected] == [(beside, False)]
     assert culm("collect", *late) == collected
-    assert {row["shard"] for row in culm("collect", *late, "--keep", 0)} == {beside, *shards}
+    assert {row["shard"] for row in culm("collect", *late, "--keep-publishes", 0)} == {beside, *shards}
     kept = f"{put['space']}=1"
-    assert culm("collect", *late, "--keep", 0, "--keep-of", kept) == collected
-    culm("collect", "--keep-of", "1=x", status=2)
+    assert culm("collect", *late, "--keep-publishes", 0, "--keep-publishes-of", kept) == collected
+    culm("collect", "--keep-publishes-of", "1=x", status=2)
     assert culm.one("collect", *late, "--apply")["dropped"]
     assert culm("collect", *late) == []
     assert culm.one("resolve")["tip"]["state"] == "complete"
@@ -328,11 +328,11 @@ def test_folders_exchange_and_the_heads_of_two_writers_are_joined(
     theirs.one("put", site / "index.html", "--space", put["space"])
     with serving(mine) as bound:
         address = f"{bound['host']}:{bound['port']}"
-        result = theirs.one("sync", address, "--space", put["space"], "--peer", bound["peer"])
+        result = theirs.one("sync", address, "--space", put["space"], "--expect", bound["peer"])
         assert (result["shards"], result["acknowledged"]) == (put["shards"], 2)
         assert theirs.one("sync", address, "--space", put["space"])["received_bytes"] == 0
     assert theirs.one("resolve", put["space"])["complete"]["link"] == put["cid"]
-    theirs("get", put["cid"], tmp_path / "again")
+    theirs("get", put["cid"], "-o", tmp_path / "again")
     assert contents(tmp_path / "again") == contents(site)
     assert mine.one("join", "--space", put["space"]) == theirs.one("join", "--space", put["space"])
     mine("join", status=1)

@@ -50,15 +50,15 @@ def test_an_export_goes_into_empty_topics_and_comes_out_of_them_byte_for_byte(
     ucan = shell.one("delegate", "cd" * 32)["ucan"]
     shell("revoke", ucan)
     put(shell, tmp_path / "file", "beside", "--space", "ab" * 32)
-    exported = shell.one("export", tmp_path / "first")
+    exported = shell.one("export", "-o", tmp_path / "first")
     for again in range(2):
         imported = deployment.one("import", tmp_path / "first")
         assert (imported["shards"], imported["refused"]) == (exported["shards"], [])
-        assert deployment.one("export", tmp_path / f"again-{again}") == exported
+        assert deployment.one("export", "-o", tmp_path / f"again-{again}") == exported
         assert contents(tmp_path / f"again-{again}") == contents(tmp_path / "first")
     other = Shell(tmp_path / "other", capsys)
-    other("put", tmp_path / "file", "--policy", "bearer")
-    other("export", tmp_path / "bearer", "--policy", "bearer")
+    other("put", tmp_path / "file", "--proof-policy", "bearer")
+    other("export", "-o", tmp_path / "bearer", "--proof-policy", "bearer")
     deployment("import", tmp_path / "bearer", status=1)
 
 
@@ -77,7 +77,7 @@ def test_what_is_dropped_from_the_topics_is_gone_and_blocked_and_what_is_collect
     beside = put(shell, file, "beside")["shard"]
     own = put(shell, file, "own", "--space", other)["shard"]
     put(shell, file, "two", "--space", other)
-    shell("export", tmp_path / "export")
+    shell("export", "-o", tmp_path / "export")
     deployment("import", tmp_path / "export")
 
     assert deployment("collect") == []
@@ -91,7 +91,7 @@ def test_what_is_dropped_from_the_topics_is_gone_and_blocked_and_what_is_collect
     assert deployment.one("drop", shards[0])["was_here"]
     assert not deployment.one("drop", shards[0])["was_here"]
     # What the blocked space had with another one is still here.
-    assert deployment.one("export", tmp_path / "after")["shards"] == 1
+    assert deployment.one("export", "-o", tmp_path / "after")["shards"] == 1
     assert (tmp_path / "after" / "shards" / f"{shards[1]}.car").exists()
     assert not deployment.one("drop", shards[0], "--lift")["blocked"]
     blocked = {

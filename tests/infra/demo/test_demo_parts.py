@@ -252,7 +252,7 @@ async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
 
 
 def test_the_command_plays_one_scene_and_prints_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "bamboo", "--scene", "live", "--live", "3", "--json"]) == 0
+    assert run(["demo", "bamboo", "--scene", "live", "--live-entries", "3", "--json"]) == 0
     [document] = map(json.loads, capsys.readouterr().out.splitlines())
     assert document["converged"] and [scene["name"] for scene in document["scenes"]] == ["live"]
 

@@ -4,7 +4,7 @@
 - `entries`: publish, export, import, drop
 - `sync`, `serve`: the exchange of logs; `syncing` implements `sync`
 - `rules`: policy, pause, resume
-- `looking`: coverage, proposals, verify, and decode for captured bytes
+- `looking`: status, proposals, verify, and decode for captured bytes
 - `demo`: `culm demo bamboo`
 """
 
@@ -16,13 +16,13 @@ app = noun(
     "Bamboo logs in a folder: publish, and exchange whole logs or parts of them with other folders.",
     {
         "publish": "bamboo.entries:publish",
+        "status": "bamboo.looking:status",
         "sync": "bamboo.sync:sync",
         "serve": "bamboo.serve:serve",
         "policy": "bamboo.rules:policy",
         "pause": "bamboo.rules:pause",
         "resume": "bamboo.rules:resume",
         "proposals": "bamboo.looking:proposals",
-        "coverage": "bamboo.looking:coverage",
         "verify": "bamboo.looking:verify",
         "drop": "bamboo.entries:drop",
         "export": "bamboo.entries:export",

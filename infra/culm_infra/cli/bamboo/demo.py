@@ -25,7 +25,7 @@ def demo(
     two edges and Kafka, whole and sparse. Each scene prints its figures with their expected values. Exit
     status 0: all figures are as expected; 3: not.
 
-    Example: culm demo bamboo --entries 5000 --payload-mb 8; culm demo bamboo --scene live --live 1000
+    Example: culm demo bamboo --entries 5000 --payload-mb 8; culm demo bamboo --scene live --live-entries 1000
     """
     from culm_infra.demo.bamboo.run import play
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
 from culm_infra.cli.bamboo.folder import (
-    DEFAULT_FOLDER,
-    End,
+    First,
     Flavour,
-    Folder,
+    Last,
+    LogFolderFlags,
     OneLog,
-    Start,
     check_range,
     log_name,
-    made_flavour,
-    open_folder,
     parse_log,
 )
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting
 from culm_models.varu64 import MAX_VALUE
+
+if TYPE_CHECKING:
+    from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+
+STANDARD: Final = Path("-")
+"""Stands for standard output or standard input."""
 
 
 def publish(
@@ -31,7 +36,7 @@ def publish(
         list[str] | None, typer.Argument(metavar="[TEXT]…", help="Payloads; without any, see --file.")
     ] = None,
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     log_id: Annotated[int, typer.Option(min=0, max=MAX_VALUE, help="Which of the own logs.")] = 0,
     file: Annotated[
         list[Path] | None,
@@ -55,8 +60,8 @@ def publish(
     payloads += [sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes() for path in file or []]
     if not payloads:
         raise typer.BadParameter("nothing to publish: give a TEXT, or --file")
-    with open_folder(folder, made_flavour(folder, flavour)) as store:
-        key_pair = load_or_make_key(folder)
+    with flags.create(flavour) as store:
+        key_pair = load_or_make_key(flags.path)
         with store.exclusively():
             entries = [
                 publish_entry(
@@ -78,45 +83,77 @@ def publish(
             },
             f"{name} entry {entry.seq_num}, {entry.payload_size:,} bytes{ends}",
         )
+    results.next(flags.command("culm bamboo serve 127.0.0.1:4400"))
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What is written; nothing may be there.")],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            allow_dash=True,
+            help="A new file; - is standard output, the default.",
+        ),
+    ] = STANDARD,
+    flags: LogFolderFlags,
     log: OneLog = "0",
-    start: Start = 1,
-    end: End = None,
+    first: First = 1,
+    last: Last = None,
     payloads: Annotated[bool, typer.Option("--payloads/--no-payloads", help="With payloads.")] = True,
     results: Results,
 ) -> None:
-    """Write a range of a log, the entries that prove it, and its payloads into one file.
+    """Write a range of a log, the entries that prove it, and its payloads as one stream, into a file or not.
 
-    If the log is known to be forked, the two entries that prove the fork are included.
+    If the log is known to be forked, the two entries that prove the fork are included. With --json, which
+    requires a file, the result is described.
 
-    Example: `culm bamboo export stick.bamboo --log KEY/0 --from 1 --to 100`
+    Example: `culm bamboo export --log KEY/0 --first 1 --last 100 -o stick.bamboo`
     """
     from culm_connectors.bamboo_p2p.bundle import export as exported
 
-    check_range(start, end)
-    with open_folder(folder) as store:
-        key = parse_log(log, folder)
-        with new_path(file) as fresh, fresh.open("xb") as target, counting("entries") as count:
-            entries = 0
-            for _ in exported(store, target, key, start=start, end=end, payloads=payloads):
+    check_range(first, last)
+    is_file = output != STANDARD
+    if not is_file and results.json:
+        raise typer.BadParameter("standard output carries the export: name a file by -o", param_hint="--json")
+    if not is_file and sys.stdout.isatty():
+        raise typer.BadParameter("an export is binary, and this is a terminal", param_hint="--output")
+
+    def write(store: FolderStore, target: BinaryIO) -> int:
+        entries = 0
+        with counting("entries") as count:
+            for _ in exported(store, target, key, start=first, end=last, payloads=payloads):
                 entries += 1
                 count(completed=entries)
-    size = file.stat().st_size
-    row = {"log": log_name(key), "file": str(file), "entries": entries, "bytes": size}
+        return entries
+
+    with flags.open() as store:
+        key = parse_log(log, flags.path)
+        if not is_file:
+            write(store, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
+        with new_path(output) as fresh, fresh.open("xb") as target:
+            entries = write(store, target)
+    size = output.stat().st_size
+    row = {"log": log_name(key), "file": str(output), "entries": entries, "bytes": size}
     results.one(row, f"{entries:,} entries, {size:,} bytes")
+    results.next(f"culm bamboo import {shlex.quote(str(output))} --dir other")
 
 
 def import_(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="What `export` has written.")
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            allow_dash=True,
+            help="What `export` has written; - is standard input.",
+        ),
     ],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     flavour: Flavour = None,
     results: Results,
 ) -> None:
@@ -129,11 +166,13 @@ def import_(
     from culm_connectors.bamboo_p2p.bundle import BundleImport, import_bundle
     from culm_connectors.bamboo_p2p.errors import BundleError
 
+    if path != STANDARD and not path.is_file():
+        raise typer.BadParameter(f"there is no file {str(path)[:200]!r}", param_hint="PATH")
     damage: BundleError | None = None
     imported = BundleImport()
     with (
-        open_folder(folder, made_flavour(folder, flavour)) as store,
-        file.open("rb") as source,
+        flags.create(flavour) as store,
+        _opened(path) as source,
         counting("entries") as count,
         store.exclusively(),
     ):
@@ -155,28 +194,33 @@ def import_(
         results.say(f"[yellow]{number:,} refused: {code}[/]")
     if damage is not None:
         raise damage
+    results.next(flags.command("culm bamboo status"))
     if imported.refused:
         raise typer.Exit(EXIT_DEGRADED)
 
 
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if path == STANDARD else path.open("rb")
+
+
 def drop(
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     log: OneLog = "0",
-    start: Start = 1,
-    end: End = None,
+    first: First = 1,
+    last: Last = None,
     results: Results,
 ) -> None:
     """Delete payloads of a range and keep the entries; peers learn that these payloads are not held.
 
-    Example: `culm bamboo drop --log KEY/0 --from 1 --to 1000`
+    Example: `culm bamboo drop --log KEY/0 --last 1000`
     """
-    check_range(start, end)
-    with open_folder(folder) as store:
-        key = parse_log(log, folder)
+    check_range(first, last)
+    with flags.open() as store:
+        key = parse_log(log, flags.path)
         with store.exclusively():
-            last = end or store.highest_entry(key)
-            seq_nums = [n for n in store.held_between(key, start, last) if store.has_payload(key, n)]
+            held = store.held_between(key, first, last or store.highest_entry(key))
+            seq_nums = [seq_num for seq_num in held if store.has_payload(key, seq_num)]
             freed = sum(store.drop_payload(key, seq_num) for seq_num in seq_nums)
     row = {"log": log_name(key), "payloads": len(seq_nums), "bytes": freed}
     results.one(row, f"{len(seq_nums):,} payloads deleted, {freed:,} bytes")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import typer
 
+<<<<<<< HEAD
 from culm_infra.cli.kit.log_names import parse_log_name
+=======
+from culm_infra.cli.kit.data_folder import DataFolderFlags, data_folder, directory_option
+>>>>>>> b239b81c (Command line: bamboo and dag follow the rules: folders in the user's data directory, --first and --last, --dial, --expect, status, history, exports with -o, addresses with an optional scheme, next lines)
 from culm_infra.cli.kit.options import words
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
@@ -22,9 +26,10 @@ if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
     from culm_connectors.url import Url
 
-Folder = Annotated[
-    Path, typer.Option("--dir", envvar="CULM_BAMBOO_DIR", help="The folder of the logs, and of the own key.")
-]
+_NAME: Final = "bamboo"
+"""Name of the default folder."""
+
+Folder = Annotated[Path | None, directory_option("CULM_BAMBOO_DIR")]
 Flavour = Annotated[
     str | None,
     typer.Option(
@@ -33,7 +38,12 @@ Flavour = Annotated[
         autocompletion=words("yamf", "yasmf"),
     ),
 ]
-DEFAULT_FOLDER = Path("bamboo")
+
+
+def folder_of(context: typer.Context) -> Path:
+    """Return the folder that a command line names, for completion."""
+    chosen = context.params.get("folder")
+    return data_folder(_NAME, None if chosen is None else Path(chosen))
 
 
 def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -41,7 +51,7 @@ def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
     from culm_connectors.errors import ConnectorError
 
     try:
-        with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as store:
+        with open_folder(folder_of(ctx)) as store:
             return words(*map(log_name, store.logs))(incomplete)
     except ConnectorError:
         return []
@@ -51,9 +61,9 @@ OneLog = Annotated[
     str,
     typer.Option("--log", metavar="KEY/LOG_ID", help="The log; ID alone: own.", autocompletion=complete_log),
 ]
-Start = Annotated[int, typer.Option("--from", min=1, max=MAX_VALUE, help="The first entry of the range.")]
-End = Annotated[
-    int | None, typer.Option("--to", min=1, max=MAX_VALUE, help="The last entry; by default the newest.")
+First = Annotated[int, typer.Option("--first", min=1, max=MAX_VALUE, help="The first entry of the range.")]
+Last = Annotated[
+    int | None, typer.Option("--last", min=1, max=MAX_VALUE, help="The last entry; by default the newest.")
 ]
 LogOption = Annotated[
     list[str] | None,
@@ -124,7 +134,7 @@ class TlsFlags:
 
 
 def log_name(log: LogKey) -> str:
-    """Return the name of a log as people type it: KEY/ID."""
+    """Return the name of a log as people type it: KEY/LOG_ID."""
     from culm_connectors.bamboo_p2p.policy.enforcement import log_name as named
 
     return named(log)
@@ -136,7 +146,7 @@ def parse_log(text: str, folder: Path) -> LogKey:
     if key is None:
         from culm_connectors.edge.keyfile import load_key
 
-        hint = "name a log of another author as KEY/ID, or publish first, which creates a key"
+        hint = "name a log of another author as KEY/LOG_ID, or publish first, which creates a key"
         key = load_key(folder, hint=hint).public_key
     return key, log_id
 
@@ -147,12 +157,22 @@ def check_logs(names: list[str] | None) -> None:
         parse_log_name(name)
 
 
-def check_range(start: int, end: int | None) -> None:
+def check_range(first: int, last: int | None) -> None:
     """Raise `typer.BadParameter` if a range of entries ends before its start."""
-    if end is not None and end < start:
-        raise typer.BadParameter(f"the range ends at {end}, before its start {start}")
+    if last is not None and last < first:
+        raise typer.BadParameter(f"the range ends at {last}, before its start {first}", param_hint="--last")
 
 
+<<<<<<< HEAD
+=======
+def _parse_log_name(text: str) -> tuple[bytes | None, int]:
+    named = re.fullmatch(r"(?:([0-9a-fA-F]{64})/)?([0-9]{1,20})", text)
+    if named is None or int(named[2]) > MAX_VALUE:
+        raise typer.BadParameter(f"{text!r} names no log: write KEY/LOG_ID, the key as 64 hex digits")
+    return None if named[1] is None else bytes.fromhex(named[1]), int(named[2])
+
+
+>>>>>>> b239b81c (Command line: bamboo and dag follow the rules: folders in the user's data directory, --first and --last, --dial, --expect, status, history, exports with -o, addresses with an optional scheme, next lines)
 def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:
     """Return the named logs; without names, all logs that the folder holds."""
     return [parse_log(name, store.folder) for name in names] if names else store.logs
@@ -183,14 +203,34 @@ def open_folder(folder: Path, flavour: HashFlavour | None = None) -> Iterator[Fo
         yield store
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFolderFlags(DataFolderFlags):
+    """The folder of the logs and of the own key."""
+
+    NAME: ClassVar[str] = _NAME
+
+    folder: Folder = None
+
+    def open(self) -> AbstractContextManager[FolderStore]:
+        """Open the store of the folder. Raises `FolderError` if it holds no logs."""
+        return open_folder(self.path)
+
+    def create(self, flavour: str | None) -> AbstractContextManager[FolderStore]:
+        """Open the store; a missing folder is created. Raises `FolderError`, `typer.BadParameter`."""
+        parse_flavour(flavour)
+        path = self.made()
+        return open_folder(path, made_flavour(path, flavour))
+
+
 def parse_address(text: str) -> Url:
-    """Parse an address. Raises `typer.BadParameter`."""
+    """Parse an address; one without a scheme is TCP's. Raises `typer.BadParameter`."""
     from culm_connectors.url import parse_url
 
     try:
-        return parse_url(text)
+        return parse_url(text, default="tcp")
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
 
+ADDRESS: Final = "[SCHEME://]HOST:PORT"
 complete_address = words("tcp://", "tls://", "quic://")

@@ -1,4 +1,4 @@
-"""``culm bamboo coverage``, ``proposals``, ``verify``: the contents of a folder; ``decode``: captures."""
+"""``culm bamboo status``, ``proposals``, ``verify``: the contents of a folder; ``decode``: captures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from culm_infra.cli.bamboo.folder import (
-    DEFAULT_FOLDER,
     Again,
-    Folder,
+    LogFolderFlags,
     LogOption,
     OneLog,
     chosen_logs,
     log_name,
-    open_folder,
     parse_flavour,
     parse_log,
 )
@@ -40,7 +38,7 @@ def _runs(runs: list[tuple[int, int]]) -> str:
     return ", ".join(texts) + (f", and {len(runs) - _SHOWN_RUNS} more" if len(runs) > _SHOWN_RUNS else "")
 
 
-COVERAGE: Final[Columns] = {
+STATUS: Final[Columns] = {
     "log": "log",
     "entries": of("entries", _runs),
     "payloads": of("payloads", _runs),
@@ -53,18 +51,18 @@ COVERAGE: Final[Columns] = {
 }
 
 
-def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, results: Results) -> None:
+def status(*, flags: LogFolderFlags, logs: LogOption = None, results: Results) -> None:
     """List the held parts of each log: ranges of entries and of payloads, and incomplete payloads.
 
     With --json also the two entries that prove that a log is forked; `culm bamboo export` includes them.
 
-    Example: `culm bamboo coverage --dir mine`
+    Example: `culm bamboo status --dir mine`
     """
-    with open_folder(folder) as store:
-        results.rows([_coverage(store, log) for log in chosen_logs(logs, store)], COVERAGE)
+    with flags.open() as store:
+        results.rows([_status_row(store, log) for log in chosen_logs(logs, store)], STATUS)
 
 
-def _coverage(store: FolderStore, log: LogKey) -> dict[str, Any]:
+def _status_row(store: FolderStore, log: LogKey) -> dict[str, Any]:
     from culm_models.bamboo_p2p.forks import fork_of
 
     return {
@@ -103,7 +101,7 @@ PROPOSALS: Final[Columns] = {
 
 def proposals(
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     logs: LogOption = None,
     again: Again = False,
     results: Results,
@@ -115,7 +113,7 @@ def proposals(
     from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.interest import proposals as made
 
-    with open_folder(folder) as store:
+    with flags.open() as store:
         rows = [
             {
                 "log": log_name(log),
@@ -135,7 +133,7 @@ def verify(
         int, typer.Argument(metavar="N", min=1, max=MAX_VALUE, help="The number of the entry.")
     ],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     log: OneLog = "0",
     results: Results,
 ) -> None:
@@ -148,8 +146,8 @@ def verify(
     """
     from culm_connectors.bamboo_p2p.proof import prove
 
-    with open_folder(folder) as store:
-        key = parse_log(log, folder)
+    with flags.open() as store:
+        key = parse_log(log, flags.path)
         proof = prove(store, key, seq_num)
     for number, reason in proof.wrong:
         results.say(f"[bold red]entry {number}[/]: {reason}")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli.bamboo.folder import (
-    DEFAULT_FOLDER,
-    Folder,
+    LogFolderFlags,
     LogOption,
     PolicyFile,
+    folder_of,
     log_name,
     open_folder,
     parse_log,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import PeerRule
 
 
-def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, results: Results) -> None:
+def policy(*, flags: LogFolderFlags, file: PolicyFile = None, results: Results) -> None:
     """Show the effective rules of a folder for each peer. Exit status 1: the file is malformed.
 
     policy.toml has a table `default`, tables `peer.PRINCIPAL` (a key in hex, tls:FINGERPRINT or
@@ -33,7 +33,7 @@ def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, results:
 
     Example: `culm bamboo policy --dir mine`; `culm bamboo policy --policy draft.toml --json`
     """
-    rules = read_rules(folder, file)
+    rules = read_rules(flags.path, file)
     if rules is None:
         say("there are no rules: everybody may read and write everything, and nothing is dropped")
         return
@@ -76,7 +76,7 @@ def complete_paused(ctx: typer.Context, incomplete: str) -> list[str]:
     from culm_connectors.errors import ConnectorError
 
     try:
-        with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as store:
+        with open_folder(folder_of(ctx)) as store:
             return words(*sorted(store.paused))(incomplete)
     except ConnectorError:
         return []
@@ -86,7 +86,7 @@ Peers = Annotated[
     list[str] | None,
     typer.Option(
         "--peer",
-        metavar="PRINCIPAL",
+        metavar="PEER_ID",
         help="A peer: its key in hex, tls:FINGERPRINT or address:HOST. Repeatable.",
         autocompletion=complete_paused,
     ),
@@ -95,7 +95,7 @@ Peers = Annotated[
 
 def pause(
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     logs: LogOption = None,
     peers: Peers = None,
     results: Results,
@@ -106,12 +106,12 @@ def pause(
 
     Example: `culm bamboo pause --log KEY/0`; `culm bamboo pause --peer address:192.0.2.7`
     """
-    _set(folder, logs, peers, is_paused=True, results=results)
+    _set(flags.path, logs, peers, is_paused=True, results=results)
 
 
 def resume(
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     logs: LogOption = None,
     peers: Peers = None,
     everything: Annotated[bool, typer.Option("--all", help="All that is paused.")] = False,
@@ -125,7 +125,7 @@ def resume(
         raise typer.BadParameter("--all is every log and every peer that is paused")
     if not (logs or peers or everything):
         raise typer.BadParameter("name what to resume: --log, --peer or --all")
-    _set(folder, logs, peers, is_paused=False, everything=everything, results=results)
+    _set(flags.path, logs, peers, is_paused=False, everything=everything, results=results)
 
 
 def _set(
@@ -150,7 +150,11 @@ def _set(
             for name in store.paused if everything else named:
                 store.pause(name, is_paused=is_paused)
         paused = sorted(store.paused)
-    results.one({"paused": paused}, "paused: " + (", ".join(paused) or "nothing"))
+    if results.json:
+        for name in paused:
+            emit_json({"paused": name})
+    else:
+        out.print("paused: " + (", ".join(paused) or "nothing"), markup=False)
     if unknown:
         say(f"not paused: {', '.join(sorted(unknown))}")
         raise typer.Exit(EXIT_FAILED)

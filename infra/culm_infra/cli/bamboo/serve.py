@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli.bamboo.folder import (
-    DEFAULT_FOLDER,
+    ADDRESS,
     Flavour,
-    Folder,
+    LogFolderFlags,
     LogOption,
     PolicyFile,
     TlsFlags,
@@ -23,6 +23,7 @@ from culm_infra.cli.bamboo.folder import (
     log_name,
     made_flavour,
     parse_address,
+    parse_flavour,
     read_rules,
 )
 from culm_infra.cli.kit.output import Results, emit_json, safe, say
@@ -46,18 +47,18 @@ def serve(
     addresses: Annotated[
         list[str],
         typer.Argument(
-            metavar="URL…",
-            help="Where to listen: tcp://, tls:// or quic://HOST:PORT; port 0 takes a free one.",
+            metavar=f"{ADDRESS}…",
+            help="Where to listen, over tcp (the default), tls or quic; port 0 takes a free one.",
             autocompletion=complete_address,
         ),
     ],
     *,
-    folder: Folder = DEFAULT_FOLDER,
-    peers: Annotated[
+    flags: LogFolderFlags,
+    dialled: Annotated[
         list[str] | None,
         typer.Option(
-            "--peer",
-            metavar="URL",
+            "--dial",
+            metavar="ADDRESS",
             help="A peer to keep a connection to, for the logs of --log. Repeatable.",
             autocompletion=complete_address,
         ),
@@ -66,7 +67,10 @@ def serve(
     progress_timeout_s: Annotated[
         float,
         typer.Option(
-            "--progress-timeout", min=0.1, help="A --peer that sends nothing for this long (s) is replaced."
+            "--progress-timeout",
+            metavar="SECONDS",
+            min=0.1,
+            help="A source of --dial that sends nothing for so long is replaced by another.",
         ),
     ] = 20.0,
     read_only: Annotated[bool, typer.Option("--read-only", help="Take nothing from who calls.")] = False,
@@ -80,19 +84,21 @@ def serve(
     Entries that are published to the folder meanwhile, here or by `culm bamboo publish`, go to every peer
     that asked for new entries. Changed rules (--policy, see `culm bamboo policy`) apply without a restart.
     Without rules, everybody who can connect may read; over tls://, --tls-ca admits only peers with a
-    certificate of that authority. If there are several --peer, only one sends each log and the others
+    certificate of that authority. If there are several --dial, only one sends each log and the others
     announce what they have; one of them takes over if the sender stalls.
 
-    Example: `culm bamboo serve tcp://127.0.0.1:4400 quic://127.0.0.1:4400`;
+    Example: `culm bamboo serve 127.0.0.1:4400 quic://127.0.0.1:4400`;
     `culm bamboo serve quic://[::]:4400 --policy policy.toml`;
-    `culm bamboo serve tcp://127.0.0.1:0 --peer tcp://one:4400 --peer tcp://two:4400 --log KEY/0`
+    `culm bamboo serve 127.0.0.1:0 --dial one:4400 --dial two:4400 --log KEY/0`
     """
     from dataclasses import replace
 
     urls = [parse_address(text) for text in addresses]
-    called = [parse_address(text) for text in peers or []]
+    called = [parse_address(text) for text in dialled or []]
     settings = tls.settings([*urls, *called], progress_timeout_s=progress_timeout_s)
     check_logs(logs)
+    parse_flavour(flavour)
+    folder = flags.made()
     if read_only:
         answer = replace(settings.connection.policy, direction=Direction.PUSH)
         settings = replace(settings, connection=replace(settings.connection, policy=answer))
@@ -105,10 +111,9 @@ def serve(
             else folder_policy
         )
 
+    made = made_flavour(folder, flavour)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(
-            _serve(folder, made_flavour(folder, flavour), settings, rules, urls, called, logs, results)
-        )
+        asyncio.run(_serve(folder, made, settings, rules, urls, called, logs, results))
 
 
 async def _serve(
@@ -142,10 +147,15 @@ async def _serve(
                 task.add_done_callback(ends.discard)
 
         peer.listeners.append(show)
+        bounds: list[Url] = []
         for url in urls:
             bound = await doors.enter_async_context(peer.listen(url))
             words = f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}"
             results.event({"event": "listening", "url": str(bound)}, words)
+            bounds.append(bound)
+        held = await peer.read(lambda store: store.logs)
+        of_log = f" --log {log_name(held[0])}" if held else ""
+        results.next(f"culm bamboo sync {bounds[0]}{of_log} --dir other")
         # If there are rules, they say what is followed, unless logs are named.
         followed = await peer.read(lambda store: chosen_logs(names, store)) if names or rules is None else []
         for log in followed:

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli.bamboo.folder import (
-    DEFAULT_FOLDER,
+    ADDRESS,
     Again,
-    End,
+    First,
     Flavour,
-    Folder,
+    Last,
+    LogFolderFlags,
     LogOption,
     PolicyFile,
-    Start,
     TlsFlags,
     check_logs,
     check_range,
     complete_address,
     made_flavour,
     parse_address,
+    parse_flavour,
     read_rules,
 )
 from culm_infra.cli.bamboo.serve import event_row
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.session import Trace
 
 _DIRECTIONS = ("pull", "push", "both")
-_RANGE = ("start", "end", "sparse", "payload_only", "min_size", "max_size", "direction", "again")
+_RANGE = ("first", "last", "sparse", "payload_only", "min_size", "max_size", "direction", "again")
 """Parameters that restrict what is requested of a log."""
 
 
@@ -48,21 +49,21 @@ def sync(
     address: Annotated[
         str,
         typer.Argument(
-            metavar="URL",
-            help="The peer: tcp://, tls:// or quic://HOST:PORT.",
+            metavar=ADDRESS,
+            help="The peer, over tcp (the default), tls or quic.",
             autocompletion=complete_address,
         ),
     ],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: LogFolderFlags,
     logs: LogOption = None,
-    start: Start = 1,
-    end: End = None,
+    first: First = 1,
+    last: Last = None,
     sparse: Annotated[
         bool,
         typer.Option(
             "--sparse",
-            help="The shortest path to --to alone (by default the newest), with the pools that prove it.",
+            help="The shortest path to --last alone (by default the newest), with the pools that prove it.",
         ),
     ] = False,
     payload_only: Annotated[
@@ -84,14 +85,17 @@ def sync(
         typer.Option("--sizes", help="With --dry-run: also the bytes, for which entries come, and are kept."),
     ] = False,
     emit_progress: Annotated[
-        bool, typer.Option("--progress", help="Lines of JSON that say how much came of how much.")
+        bool, typer.Option("--progress", help="With --json: lines that say how much came of how much.")
     ] = False,
     policy: PolicyFile = None,
     live: Annotated[
         bool, typer.Option("--live", help="Stay for what is new, until interrupted; print each entry.")
     ] = False,
     idle_s: Annotated[
-        float, typer.Option("--idle", min=0.1, help="An open range is through after so long without news.")
+        float,
+        typer.Option(
+            "--idle", metavar="SECONDS", min=0.1, help="An open range is through after so long without news."
+        ),
     ] = 2.0,
     trace: Annotated[
         Path | None, typer.Option(help="A folder for what passes on both channels, for `culm bamboo decode`.")
@@ -105,9 +109,9 @@ def sync(
     Without --log, the rules for this peer (--policy) name the logs; without rules, all logs of the folder are
     exchanged. Exit status 1: the connection failed; 3: the peer refused a request.
 
-    Example: `culm bamboo sync tcp://peer.example:4400 --log KEY/0`;
+    Example: `culm bamboo sync peer.example:4400 --log KEY/0`;
     `culm bamboo sync quic://peer.example:4400 --log KEY/0 --dry-run --sizes`;
-    `culm bamboo sync tcp://peer.example:4400 --log KEY/0 --from 99 --to 99` (one entry, and what proves it)
+    `culm bamboo sync peer.example:4400 --log KEY/0 --first 99 --last 99` (one entry, and what proves it)
     """
     from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.session import no_trace
@@ -116,20 +120,25 @@ def sync(
     url = parse_address(address)
     if direction not in _DIRECTIONS:
         raise typer.BadParameter(f"{direction!r} is no direction: write {', '.join(_DIRECTIONS)}")
-    check_range(start, end)
+    check_range(first, last)
     if sizes and not dry_run:
         raise typer.BadParameter("--sizes belongs to --dry-run")
     if max_size is not None and max_size < min_size:
         raise typer.BadParameter(f"no payload has at least {min_size} and at most {max_size} bytes")
     if live:
         refuse(context, ["idle_s", "dry_run"], "--live stays for what is new, until interrupted")
+    if emit_progress and not results.json:
+        raise typer.BadParameter("goes with --json: it prints objects", param_hint="--progress")
     check_logs(logs)
+    parse_flavour(flavour)
+    settings = tls.settings([url])
+    folder = flags.made()
 
     def interest(log: tuple[bytes, int]) -> FollowedLog:
         return FollowedLog(
             log,
-            start,
-            end,
+            first,
+            last,
             sparse=sparse,
             payload_only=payload_only,
             min_size=min_size,
@@ -143,7 +152,7 @@ def sync(
             SyncPlan(
                 folder,
                 made_flavour(folder, flavour),
-                tls.settings([url]),
+                settings,
                 read_rules(folder, policy),
                 url,
                 logs,

@@ -198,7 +198,7 @@ async def _interests(peer: BambooPeer, remote: RemotePeer, plan: SyncPlan) -> li
         return followed
     logs = await peer.read(lambda store: chosen_logs(plan.names, store))
     if not logs:
-        raise typer.BadParameter("no log is named, and the folder holds none: give --log KEY/ID")
+        raise typer.BadParameter("no log is named, and the folder holds none: give --log KEY/LOG_ID")
     return [plan.interest(log) for log in logs]
 
 

@@ -3,7 +3,7 @@
 - `folder`: the common options and the form of typed arguments
 - `put`, `get`: files and directories in and out, and the join of heads
 - `publishing`: publish, delegate, revoke
-- `looking`: status, resolve, log; `dropping`: drop, collect; `bundle`: export, import
+- `looking`: status, resolve, history; `dropping`: drop, collect; `bundle`: export, import
 - `exchange`: sync, serve; `demo`: culm demo dag
 """
 
@@ -28,7 +28,7 @@ app = noun(
         "delegate": "dag.publishing:delegate",
         "revoke": "dag.publishing:revoke",
         "resolve": "dag.looking:resolve",
-        "log": "dag.looking:log",
+        "history": "dag.looking:history",
         "export": "dag.bundle:export",
         "import": "dag.bundle:import_",
         "collect": "dag.dropping:collect",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from culm_infra.cli.dag.folder import (
-    FolderFlags,
     OnKafka,
     Space,
+    ValidatingFolderFlags,
     check_place,
     count_of,
     now_s,
@@ -27,11 +29,18 @@ _SHOWN_MAX = 10
 
 def export(
     context: typer.Context,
-    target: Annotated[
-        Path, typer.Argument(metavar="DIR|FILE", help="Empty, or not there yet; of one DAG a file.")
-    ],
     *,
-    flags: FolderFlags,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            allow_dash=True,
+            help="A new or empty folder. With --root a new file; - is standard output, the default.",
+        ),
+    ] = None,
+    flags: ValidatingFolderFlags,
     root: Annotated[
         str | None, typer.Option(metavar="CID", help="Only the DAG below this block, as a CAR.")
     ] = None,
@@ -43,10 +52,10 @@ def export(
 
     The same store always gives the same bytes, and an import restores the same order and states. With
     --kafka, the contents of the topics are first collected in a folder for temporary files (TMPDIR). With
-    --root, the CAR has version 1, which other tools read; nothing is written if a block is missing.
+    --root, the CAR has version 1, which other tools read. No file is written if a block is missing.
 
-    Example: `culm dag export backup`; `culm dag export backup --kafka`;
-    `culm dag export film.car --root bafybei…`
+    Example: `culm dag export -o backup`; `culm dag export --kafka -o backup`;
+    `culm dag export --root bafybei… -o film.car`
     """
     from culm_connectors.dag.cars import export_car
     from culm_connectors.dag.deployment import read_deployment
@@ -54,7 +63,15 @@ def export(
 
     check_place(context, on_kafka=on_kafka)
     cid = None if root is None else parse_cid(root)
+    target = None if str(output) == "-" else output
+    if target is None:
+        _check_standard_output(is_car=cid is not None, results=results)
     with read_deployment(kafka.settings()) if on_kafka else flags.open() as store:
+        if target is None:
+            assert cid is not None, "only a CAR goes to standard output"
+            export_car(cid, store.block, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
         if cid is None:
             manifest = export_dags(store, target)
             shards = len(store.all_shards())
@@ -68,15 +85,27 @@ def export(
         size = target.stat().st_size
         row = {"root": cid.text, "blocks": blocks, "bytes": size}
         results.one(row, f"{cid.text}  {count_of(size, 'byte')}, {count_of(blocks, 'block')}")
+    results.next(f"culm dag import {shlex.quote(str(target))} --dir other")
+
+
+def _check_standard_output(*, is_car: bool, results: Results) -> None:
+    if not is_car:
+        raise typer.BadParameter(
+            "a whole export is a folder: name it by -o, or one DAG by --root", param_hint="--output"
+        )
+    if results.json:
+        raise typer.BadParameter("standard output carries the CAR: name a file by -o", param_hint="--json")
+    if sys.stdout.isatty():
+        raise typer.BadParameter("a CAR is binary, and this is a terminal", param_hint="--output")
 
 
 def import_(
     context: typer.Context,
-    source: Annotated[
-        Path, typer.Argument(metavar="DIR|FILE", exists=True, help="What an export has written, or a CAR.")
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", exists=True, help="What an export has written, or a CAR.")
     ],
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     space: Space = None,
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
@@ -92,17 +121,21 @@ def import_(
     Example: `culm dag import backup --dir mine`; `culm dag import backup --kafka`; `culm dag import film.car`
     """
     check_place(context, on_kafka=on_kafka)
-    if source.is_dir():
+    if path.is_dir():
         if space is not None:
             raise typer.BadParameter("an export names the spaces of its nodes: --space goes with a CAR")
-        _import_export(source, flags, kafka if on_kafka else None, results)
+        _import_export(path, flags, kafka if on_kafka else None, results)
     else:
         if on_kafka:
             raise typer.BadParameter("a CAR goes into a folder: leave out --kafka")
-        _import_car(source, flags, None if space is None else parse_key(space), results)
+        _import_car(path, flags, None if space is None else parse_key(space), results)
+    if not on_kafka:
+        results.next(flags.command("culm dag status"))
 
 
-def _import_export(source: Path, flags: FolderFlags, kafka: KafkaFlags | None, results: Results) -> None:
+def _import_export(
+    source: Path, flags: ValidatingFolderFlags, kafka: KafkaFlags | None, results: Results
+) -> None:
     from culm_connectors.dag.deployment import import_into_topics
     from culm_connectors.dag.store.exporting import import_dags
 
@@ -123,7 +156,7 @@ def _import_export(source: Path, flags: FolderFlags, kafka: KafkaFlags | None, r
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _import_car(source: Path, flags: FolderFlags, space: bytes | None, results: Results) -> None:
+def _import_car(source: Path, flags: ValidatingFolderFlags, space: bytes | None, results: Results) -> None:
     from culm_connectors.dag.cars import import_car
     from culm_connectors.edge.keyfile import load_or_make_key
 
@@ -131,7 +164,7 @@ def _import_car(source: Path, flags: FolderFlags, space: bytes | None, results: 
         flags.open(create=True) as store,
         counting("reading", source.stat().st_size) as count,
     ):
-        whose = space or load_or_make_key(flags.folder).public_key
+        whose = space or load_or_make_key(flags.path).public_key
         imported = import_car(store, source, whose, now=now_s(), on_bytes=lambda size: count(advance=size))
     roots = [cid.text for cid in imported.roots]
     origin = None if imported.origin is None else imported.origin.text

@@ -20,7 +20,7 @@ def demo(*, size: DagDemoSize, flags: DemoFlags, kafka: ClusterFlags, results: R
     and heads of every replica are compared with the job's topics, and the files byte for byte, under each
     policy. Exit status 0: all are equal; 3: not.
 
-    Example: culm demo dag --file-mb 4; culm demo dag --policy bearer --json
+    Example: culm demo dag --file-mb 4; culm demo dag --proof-policy bearer --json
     """
     from culm_infra.demo.dag.run import play
 

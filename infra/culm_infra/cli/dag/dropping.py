@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli.dag.folder import (
-    DEFAULT_FOLDER,
-    Folder,
-    FolderFlags,
+    DagFolderFlags,
     OnKafka,
+    ValidatingFolderFlags,
     check_place,
     complete_id,
     count_of,
@@ -36,7 +35,7 @@ def drop(
     context: typer.Context,
     cids: Annotated[list[str] | None, typer.Argument(metavar="[CID…]", help="Shards.")] = None,
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    flags: DagFolderFlags,
     spaces: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,7 +73,7 @@ def drop(
     if on_kafka:
         here = _drop_from_topics(kafka.settings(), shards, whole, why)
     else:
-        here = _drop_from_folder(folder, shards, whole, why)
+        here = _drop_from_folder(flags.path, shards, whole, why)
     for space in whole:
         row: Row = {"space": space, "blocked": not lift}
         results.one(row, f"{space.hex()} {'may come again' if lift else 'is refused'}")
@@ -122,12 +121,15 @@ def _drop_from_topics(
 def collect(
     context: typer.Context,
     *,
-    flags: FolderFlags,
-    keep: Annotated[
-        int, typer.Option(min=0, max=_MAX_KEPT, help="Complete publishes of each id whose shards stay.")
+    flags: ValidatingFolderFlags,
+    keep_publishes: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, max=_MAX_KEPT, help="Complete publishes of each id whose shards stay."
+        ),
     ] = 10,
-    keep_of: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=NUMBER", help="Of one id another number. Repeatable.")
+    keep_publishes_of: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=N", help="Of one id another number. Repeatable.")
     ] = None,
     grace_days: Annotated[
         float,
@@ -148,14 +150,15 @@ def collect(
     The shards of the newest complete publishes of each id stay, and those of spaces whose id never published.
     The same store, settings and time give the same list.
 
-    Example: `culm dag collect --keep 3 --keep-of KEY=100`; `culm dag collect --kafka --grace 7 --apply`
+    Example: `culm dag collect --keep-publishes 3 --keep-publishes-of KEY=100`;
+    `culm dag collect --kafka --grace 7 --apply`
     """
     from culm_connectors.dag.collecting import DAY_S, CollectSettings, collectable
     from culm_connectors.dag.deployment import drop_from_topics, read_deployment
 
     check_place(context, on_kafka=on_kafka)
-    keep_by_id = named_once(map(_parse_keep, keep_of or ()), "--keep-of")
-    settings = CollectSettings(keep, keep_by_id, int(grace_days * DAY_S))
+    keep_by_id = named_once(map(_parse_keep, keep_publishes_of or ()), "--keep-publishes-of")
+    settings = CollectSettings(keep_publishes, keep_by_id, int(grace_days * DAY_S))
     with read_deployment(kafka.settings()) if on_kafka else flags.open() as store:
         shards = collectable(store, settings, now=now_s() if now is None else now)
         if apply and not on_kafka:
@@ -175,5 +178,5 @@ def _parse_keep(text: str) -> tuple[bytes, int]:
     """Parse an id and a number. Raises `typer.BadParameter`."""
     key, _, number = text.rpartition("=")
     if not (number.isascii() and number.isdigit() and len(number) < 10):
-        raise typer.BadParameter(f"{text!r} is not KEY=NUMBER")
+        raise typer.BadParameter(f"{text!r} is not KEY=N", param_hint="--keep-publishes-of")
     return parse_key(key), int(number)

@@ -7,19 +7,18 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from culm_infra.cli.dag.folder import (
-    FolderFlags,
+    ValidatingFolderFlags,
     complete_id,
     count_of,
-    folder_settings,
     parse_key,
     parse_place,
 )
-from culm_infra.cli.kit.options import words
+from culm_infra.cli.kit.options import ExpectedPeer, words
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, safe
 from culm_infra.patience import interrupted
 
@@ -37,6 +36,9 @@ Spaces = Annotated[
         autocompletion=complete_id,
     ),
 ]
+
+
+_SCHEMES: Final = ("quic", "http", "https")
 
 
 def _complete_limit(incomplete: str) -> list[str]:
@@ -58,13 +60,13 @@ Limits = Annotated[
 
 
 def sync(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The peer, or an edge.")],
+    address: Annotated[
+        str, typer.Argument(metavar="[quic://]HOST:PORT", help="The peer, or an edge, over QUIC.")
+    ],
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     spaces: Spaces = None,
-    peer: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The key that the other end must have; by default any.")
-    ] = None,
+    expect: ExpectedPeer = None,
     results: Results,
 ) -> None:
     """Exchange spaces with a peer until both have everything; an interrupted transfer resumes.
@@ -76,9 +78,9 @@ def sync(
     result, duration_s = asyncio.run(
         _sync(
             flags,
-            parse_place(address),
+            parse_place(address)[1],
             None if spaces is None else [parse_key(space) for space in spaces],
-            None if peer is None else parse_key(peer),
+            None if expect is None else parse_key(expect),
         )
     )
     row = {
@@ -104,7 +106,7 @@ def sync(
 
 
 async def _sync(
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     address: Address,
     spaces: list[bytes] | None,
     expected_peer: bytes | None,
@@ -114,14 +116,15 @@ async def _sync(
     from culm_connectors.transport import Identity
 
     settings = flags.peer_settings()
-    identity = Identity.from_private_key(load_or_make_key(flags.folder).private_key)
+    folder = flags.made()
+    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
     with counting("exchanging bytes") as count:
 
         def show(now: SyncProgress) -> None:
             moved = now.received_bytes + now.sent_bytes
             count(completed=moved, total=moved + now.wanted_bytes)
 
-        async with DagPeer.open(flags.folder, identity=identity, settings=settings) as peer:
+        async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
             named = spaces or await peer.work(lambda store: store.queries.spaces()) or [identity.peer_id]
             started_s = time.monotonic()
             result = await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
@@ -130,10 +133,14 @@ async def _sync(
 
 def serve(
     address: Annotated[
-        str, typer.Argument(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
+        str,
+        typer.Argument(
+            metavar="[SCHEME://]HOST:PORT",
+            help="Where to listen, over quic (the default), http or https; port 0 takes a free one.",
+        ),
     ],
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     spaces: Spaces = None,
     http: Annotated[
         bool, typer.Option("--http", help="Serve HTTP, of every space, instead of QUIC; to read alone.")
@@ -158,9 +165,15 @@ def serve(
 ) -> None:
     """Exchange the spaces of a folder with every peer that connects, until interrupted.
 
-    Example: `culm dag serve 0.0.0.0:4460`; `culm dag serve 127.0.0.1:8080 --http`;
-    `culm dag serve 0.0.0.0:8443 --http --tls edge.pem edge.key`
+    Example: `culm dag serve 0.0.0.0:4460`; `culm dag serve http://127.0.0.1:8080`;
+    `culm dag serve https://0.0.0.0:8443 --tls edge.pem edge.key`
     """
+    scheme, place = parse_place(address, _SCHEMES)
+    if http and scheme == "quic":
+        raise typer.BadParameter("--http does not go with quic://")
+    http = http or scheme in ("http", "https")
+    if scheme is not None and http and (scheme == "https") != (tls is not None):
+        raise typer.BadParameter("https:// requires --tls, and http:// does not go with it")
     if tls is not None and not http:
         raise typer.BadParameter("QUIC always encrypts: --tls goes with --http")
     if writable and not http:
@@ -176,7 +189,7 @@ def serve(
     if http:
         with contextlib.suppress(KeyboardInterrupt):
             door = _door(
-                parse_place(address),
+                place,
                 _parse_limits(limits or []),
                 writable=writable,
                 origins=origins or (),
@@ -186,24 +199,30 @@ def serve(
         return
     named = None if spaces is None else [parse_key(space) for space in spaces]
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(flags, parse_place(address), named, results))
+        asyncio.run(_serve(flags, place, named, results))
 
 
-async def _serve(flags: FolderFlags, address: Address, spaces: list[bytes] | None, results: Results) -> None:
+async def _serve(
+    flags: ValidatingFolderFlags, address: Address, spaces: list[bytes] | None, results: Results
+) -> None:
     from culm_connectors.dag.peer import DagPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
+    from culm_connectors.url import Url
 
     settings = flags.peer_settings()
-    identity = Identity.from_private_key(load_or_make_key(flags.folder).private_key)
+    folder = flags.made()
+    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
     stopped = interrupted()
-    async with DagPeer.open(flags.folder, identity=identity, settings=settings) as peer:
+    async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
         named = spaces or await peer.work(lambda store: store.queries.spaces()) or []
         async with peer.listen(address, named) as (host, port):
             results.event(
                 {"event": "listening", "host": host, "port": port, "peer": identity.peer_id},
                 f"listening at [bold]{host}:{port}[/], as {identity.peer_id.hex()}",
             )
+            space = (named or [identity.peer_id])[0].hex()
+            results.next(f"culm dag sync {Url('quic', host, port)} --space {space} --dir other")
             await stopped.wait()
 
 
@@ -250,7 +269,7 @@ def _door(
     return DagHttpSettings.model_validate({**limits, **served})
 
 
-async def _serve_http(flags: FolderFlags, door: DagHttpSettings, results: Results) -> None:
+async def _serve_http(flags: ValidatingFolderFlags, door: DagHttpSettings, results: Results) -> None:
     from culm_connectors.dag.http.server import serve_http
     from culm_connectors.dag.service import DagService
     from culm_connectors.dag.store.folder import DagFolder
@@ -258,10 +277,12 @@ async def _serve_http(flags: FolderFlags, door: DagHttpSettings, results: Result
 
     allow_open_files()
     stopped = interrupted()
-    opened = DagFolder(flags.folder, folder_settings(flags.policy), create=True)
+    settings = flags.settings()
+    opened = DagFolder(flags.made(), settings, create=True)
     try:
         async with DagService(opened) as service, serve_http(service, door) as url:
             results.event({"event": "listening", "url": url}, f"listening at [bold]{url}[/]")
+            results.next(f"curl {url}/openapi.json")
             await stopped.wait()
     finally:
         opened.close()

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
 from culm_infra.cli.kit import options
+from culm_infra.cli.kit.data_folder import DataFolderFlags, data_folder, directory_option
 from culm_models.dag.blocks.cid import Cid, cid_of_any_base
 from culm_models.dag.errors import DagError
 from culm_models.dag.ucan.did_key import did_from_text
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
     from culm_connectors.dag.store.settings import DagFolderSettings
     from culm_connectors.transport.interface import Address
 
-DEFAULT_FOLDER = Path("dag")
-_POLICIES = ("bound", "bearer")
+_NAME: Final = "dag"
+"""Name of the default folder."""
+_POLICIES: Final = ("bound", "bearer")
 
-Folder = Annotated[
-    Path, typer.Option("--dir", envvar="CULM_DAG_DIR", help="The folder of the DAGs, and of the own key.")
-]
+Folder = Annotated[Path | None, directory_option("CULM_DAG_DIR")]
 Policy = Annotated[
     str,
     typer.Option(
-        "--policy",
+        "--proof-policy",
+        metavar="bound|bearer",
         envvar="CULM_DAG_POLICY",
         help="What a proof must name: bound (all that is published) or bearer (nothing).",
         autocompletion=options.words(*_POLICIES),
@@ -42,7 +43,7 @@ Policy = Annotated[
 ]
 OnKafka = Annotated[
     bool,
-    typer.Option("--kafka", help="Of a whole deployment: its topics, instead of --dir and --policy."),
+    typer.Option("--kafka", help="Of a whole deployment: its topics, instead of --dir and --proof-policy."),
 ]
 KeyFolder = Annotated[
     Path | None,
@@ -60,12 +61,18 @@ def check_place(context: typer.Context, *, on_kafka: bool) -> None:
         options.refuse(context, options.KAFKA_FLAGS, "goes with --kafka")
 
 
+def _folder_of(context: typer.Context) -> Path:
+    """Return the folder that a command line names."""
+    chosen = context.params.get("folder")
+    return data_folder(_NAME, None if chosen is None else Path(chosen))
+
+
 def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the spaces of the folder that the command line names."""
     from culm_connectors.errors import ConnectorError
 
     try:
-        with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as folder:
+        with open_folder(_folder_of(ctx)) as folder:
             return options.words(*(space.hex() for space in folder.queries.spaces()))(incomplete)
     except ConnectorError:
         return []
@@ -112,11 +119,13 @@ def folder_settings(policy: str) -> DagFolderSettings:
 
 
 @contextmanager
-def open_folder(path: Path, policy: str = "bound", *, create: bool = False) -> Iterator[DagFolder]:
+def open_folder(
+    path: Path, settings: DagFolderSettings | None = None, *, create: bool = False
+) -> Iterator[DagFolder]:
     """Open the folder; commit at the end unless something failed. Raises `DagFolderError`."""
     from culm_connectors.dag.store.folder import DagFolder
 
-    folder = DagFolder(path, folder_settings(policy), create=create)
+    folder = DagFolder(path, settings, create=create)
     try:
         yield folder
         folder.commit()
@@ -125,21 +134,37 @@ def open_folder(path: Path, policy: str = "bound", *, create: bool = False) -> I
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderFlags:
+class DagFolderFlags(DataFolderFlags):
+    """The folder of the DAGs and of the own key."""
+
+    NAME: ClassVar[str] = _NAME
+
+    folder: Folder = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatingFolderFlags(DagFolderFlags):
     """A folder of DAGs and the policy of its validation."""
 
-    folder: Folder = DEFAULT_FOLDER
     policy: Policy = "bound"
 
     def open(self, *, create: bool = False) -> AbstractContextManager[DagFolder]:
-        """Open the folder; commit at the end unless something failed. Raises `DagFolderError`."""
-        return open_folder(self.folder, self.policy, create=create)
+        """Open the folder; commit at the end unless something failed. Raises `DagFolderError`.
+
+        With `create` a missing folder is created. Raises `typer.BadParameter` for an unknown policy.
+        """
+        settings = self.settings()
+        return open_folder(self.made() if create else self.path, settings, create=create)
+
+    def settings(self) -> DagFolderSettings:
+        """Return the settings of the folder. Raises `typer.BadParameter` for an unknown policy."""
+        return folder_settings(self.policy)
 
     def peer_settings(self) -> DagPeerSettings:
         """Return settings of a peer of this folder. Raises `typer.BadParameter`."""
         from culm_connectors.dag.settings import DagPeerSettings
 
-        return DagPeerSettings(folder=folder_settings(self.policy))
+        return DagPeerSettings(folder=self.settings())
 
 
 def own_key(path: Path) -> KeyPair:
@@ -179,14 +204,21 @@ def parse_path(text: str) -> tuple[Cid, list[str]]:
     return parse_cid(root), [segment for segment in segments if segment]
 
 
-def parse_place(text: str) -> Address:
-    """Parse an address. Raises `typer.BadParameter`."""
+def parse_place(text: str, schemes: tuple[str, ...] = ("quic",)) -> tuple[str | None, Address]:
+    """Parse `[SCHEME://]HOST:PORT`. Returns the scheme, None if there is none, and the address.
+
+    Raises `typer.BadParameter`.
+    """
     from culm_connectors.settings import parse_address
 
+    scheme, mark, place = text.rpartition("://")
     try:
-        return parse_address(text.removeprefix("quic://"))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        if mark and scheme not in schemes:
+            raise ValueError
+        return scheme or None, parse_address(place)
+    except ValueError:
+        forms = " or ".join(("HOST:PORT", *(f"{known}://HOST:PORT" for known in schemes)))
+        raise typer.BadParameter(f"{text[:200]!r} is no address: write {forms}") from None
 
 
 def expires_at(seconds: int | None) -> int | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 
-from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder, parse_path
+from culm_infra.cli.dag.folder import DagFolderFlags, open_folder, parse_path
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say
 from culm_infra.errors import InfraError
@@ -162,23 +162,35 @@ _FILES: Final = ("file", "raw")
 
 def get(
     path: Annotated[str, typer.Argument(metavar="CID[/PATH]", help="What to get.")],
-    output: Annotated[
-        Path | None, typer.Argument(metavar="[FILE|DIR]", help="Where to; by default standard output.")
-    ] = None,
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            allow_dash=True,
+            help="A file, or a new directory; - is standard output, the default.",
+        ),
+    ] = None,
+    flags: DagFolderFlags,
     results: Results,
 ) -> None:
     """Write out a file or a directory, whose blocks were checked on arrival; values are written as DAG-JSON.
 
-    The output appears under its name once it is complete. An existing FILE is replaced; a DIR must not exist.
-    Symbolic links are restored if they stay inside the directory. Exit status 3: some entries were left out,
-    each with its reason. With --json, the content is described; it is written only if FILE or DIR is named.
+    The output appears under its name once it is complete. An existing file is replaced; a directory must not
+    exist. Symbolic links are restored if they stay inside the directory. Exit status 3: some entries were
+    left out, each with its reason. With --json, the content is described; it is written only if -o names a
+    file or a directory.
 
-    Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`; `culm dag get bafy… --json`
+    Example: `culm dag get bafy…/index.html`; `culm dag get bafy… -o website`; `culm dag get bafy… --json`
     """
     left_out: list[LeftOut] = []
-    with open_folder(folder) as store, counting("writing") as count:
+    if str(output) == "-":
+        if results.json:
+            raise typer.BadParameter("the content would be on standard output, too", param_hint="--json")
+        output = None
+    with open_folder(flags.path) as store, counting("writing") as count:
         root, segments = parse_path(path)
         end = resolve_path(root, segments, store.block)
         row = _describe(store, end) if results.json else {}
@@ -189,7 +201,9 @@ def get(
             count(total=file_size(end.cid, store.block))
         if output is None:
             if end.kind is ContentKind.DIRECTORY:
-                raise typer.BadParameter(f"{path} is a directory: name the one to write it to")
+                raise typer.BadParameter(
+                    f"{path} is a directory: name a new one by -o", param_hint="--output"
+                )
             _print(store, end)
             return
         with new_path(output, replaces_file=end.kind is not ContentKind.DIRECTORY) as fresh:

@@ -1,4 +1,4 @@
-"""``culm dag status``, ``resolve`` and ``log``: the contents of a folder, and the publishes of an id."""
+"""``culm dag status``, ``resolve`` and ``history``: the contents of a folder, and the publishes of an id."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from culm_infra.cli.dag.folder import (
-    FolderFlags,
     IdArgument,
     Space,
+    ValidatingFolderFlags,
     complete_id,
     parse_cid,
     parse_key,
@@ -36,7 +36,7 @@ SPACES: Final[Columns] = {
 
 def status(
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     space: Space = None,
     results: Results,
 ) -> None:
@@ -81,7 +81,7 @@ def resolve(
         ),
     ] = None,
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     results: Results,
 ) -> None:
     """Show what is published under an id: the tip, and the latest publish whose data is all here.
@@ -93,7 +93,7 @@ def resolve(
     name, mark, at = (None, "", "") if id is None else id.partition("@")
     wanted = parse_cid(at) if mark else None
     with flags.open() as store:
-        whose = space_of(None if mark and not name else name, flags.folder)
+        whose = space_of(None if mark and not name else name, flags.path)
         published = store.published(whose)
     order = list(published.order)
     if wanted is not None:
@@ -122,18 +122,18 @@ def resolve(
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def log(
+def history(
     id: IdArgument = None,
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     results: Results,
 ) -> None:
     """List all publishes of an id in their order, the oldest first, with their states.
 
-    Example: `culm dag log`; `culm dag log KEY --json`
+    Example: `culm dag history`; `culm dag history KEY --json`
     """
     with flags.open() as store:
-        published = store.published(space_of(id, flags.folder))
+        published = store.published(space_of(id, flags.path))
     rows = [
         {"position": position, **_publish_row(publish)} for position, publish in enumerate(published.order)
     ]

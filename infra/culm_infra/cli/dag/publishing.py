@@ -9,9 +9,9 @@ import typer
 
 from culm_infra.cli.dag.folder import (
     Expires,
-    FolderFlags,
     KeyFolder,
     Proofs,
+    ValidatingFolderFlags,
     expires_at,
     now_s,
     own_key,
@@ -32,7 +32,7 @@ Id = Annotated[
 def publish(
     link: Annotated[str, typer.Argument(metavar="CID", help="The root of what is published.")],
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     key: KeyFolder = None,
     id: Id = None,
     origin: Annotated[
@@ -53,7 +53,7 @@ def publish(
     """
     from culm_connectors.dag.author import publish_link
 
-    signer = own_key(key or flags.folder)
+    signer = own_key(key or flags.path)
     whose = signer.public_key if id is None else parse_key(id)
     with flags.open() as store:
         outcome = publish_link(
@@ -80,12 +80,13 @@ def publish(
         },
         f"{outcome.cid.text} {became}",
     )
+    results.next(flags.command("culm dag serve 127.0.0.1:4460"))
 
 
 def delegate(
     to: Annotated[str, typer.Argument(metavar="KEY", help="Who may: a key in hex or as did:key.")],
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     key: KeyFolder = None,
     id: Id = None,
     ability: Annotated[
@@ -93,7 +94,9 @@ def delegate(
     ] = "dag/publish",
     proofs: Proofs = None,
     expires: Expires = None,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the UCAN there.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also write the UCAN there.")
+    ] = None,
     results: Results,
 ) -> None:
     """Let another key publish under an id; the UCAN is stored in the id's space and exchanged with it.
@@ -103,7 +106,7 @@ def delegate(
     from culm_connectors.dag.author import delegate as issue
 
     audience = did_key(parse_key(to))
-    signer = own_key(key or flags.folder)
+    signer = own_key(key or flags.path)
     whose = signer.public_key if id is None else parse_key(id)
     with flags.open(create=True) as store:
         ucan = issue(
@@ -125,7 +128,7 @@ def delegate(
 def revoke(
     ucans: Annotated[list[str], typer.Argument(metavar="CID…", help="UCANs, by their CIDs.")],
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     key: KeyFolder = None,
     results: Results,
 ) -> None:
@@ -137,7 +140,7 @@ def revoke(
     """
     from culm_connectors.dag.author import publish_link
 
-    signer = own_key(key or flags.folder)
+    signer = own_key(key or flags.path)
     revoked = [parse_cid(text) for text in ucans]
     with flags.open() as store:
         latest = store.published(signer.public_key).latest_complete

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli.dag.folder import FolderFlags, Space, count_of, now_s, parse_key, space_of
+from culm_infra.cli.dag.folder import Space, ValidatingFolderFlags, count_of, now_s, parse_key, space_of
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.output import Results, progress, say
 from culm_infra.errors import InfraError
@@ -132,23 +132,26 @@ def put(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="FILE|DIR", exists=True, help="What to put.")],
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     space: Space = None,
     profile: Annotated[
         str,
         typer.Option(
-            help="How files are cut: ipfs-cid-v1 or unixfs-v1-2025.", autocompletion=options.words(*_PROFILES)
+            "--unixfs-profile",
+            metavar="NAME",
+            help="How files are cut: ipfs-cid-v1 or unixfs-v1-2025.",
+            autocompletion=options.words(*_PROFILES),
         ),
     ] = "ipfs-cid-v1",
     codec: Annotated[
         str,
         typer.Option(
-            "--as",
-            help="unixfs, or one block as it is: raw, dag-cbor or dag-json.",
+            "--codec",
+            metavar="|".join(_CODECS),
+            help="A file or a directory, or one block as it is.",
             autocompletion=options.words(*_CODECS),
         ),
     ] = "unixfs",
-    raw: Annotated[bool, typer.Option("--raw", help="The same as --as raw.")] = False,
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Entries of directories whose names begin with a dot, too.")
     ] = False,
@@ -164,19 +167,18 @@ def put(
     publishes the result.
 
     Example: `culm dag put film.mp4`; `culm dag put website --shard-size 1000000`;
-    `culm dag put record.cbor --as dag-cbor`; `culm dag put key.bin --raw`
+    `culm dag put record.cbor --codec dag-cbor`; `culm dag put key.bin --codec raw`
     """
     from culm_connectors.dag.author import append_shards
     from culm_connectors.dag.cars import BlockFile
     from culm_connectors.edge.keyfile import load_or_make_key
 
-    if raw:
-        options.refuse(context, ["codec"], "--raw is --as raw")
-    codec = "raw" if raw else codec
     if profile not in _PROFILES:
-        raise typer.BadParameter(f"{profile!r} is no profile: write {' or '.join(_PROFILES)}")
+        raise typer.BadParameter(
+            f"{profile!r} is no profile: write {' or '.join(_PROFILES)}", param_hint="--unixfs-profile"
+        )
     if codec not in _CODECS:
-        raise typer.BadParameter(f"{codec!r} is none of {', '.join(_CODECS)}")
+        raise typer.BadParameter(f"{codec!r} is none of {', '.join(_CODECS)}", param_hint="--codec")
     if codec != "unixfs" and not path.is_file():
         raise typer.BadParameter(f"{path} is no file: a directory is put as unixfs")
     if codec != "unixfs":
@@ -186,8 +188,8 @@ def put(
     named = None if space is None else parse_key(space)
     below = size_below(path, hidden=hidden)
     size = below.bytes
-    with flags.open(create=True) as store, BlockFile(flags.folder) as blocks, progress() as bars:
-        whose = named or load_or_make_key(flags.folder).public_key
+    with flags.open(create=True) as store, BlockFile(flags.path) as blocks, progress() as bars:
+        whose = named or load_or_make_key(flags.path).public_key
         bar = bars.add_task("reading", total=size)
         root = _import(path, codec, profile, hidden, blocks, lambda count: bars.advance(bar, count))
         bar = bars.add_task("cutting into shards", total=None)
@@ -216,11 +218,12 @@ def put(
     if below.left_out:
         entries = count_of(below.left_out, "hidden entry", "hidden entries")
         say(f"[yellow]{entries} left out (--hidden puts them, too)[/]")
+    results.next(flags.command(f"culm dag publish {root.text}"))
 
 
 def join(
     *,
-    flags: FolderFlags,
+    flags: ValidatingFolderFlags,
     space: Space = None,
     results: Results,
 ) -> None:
@@ -231,7 +234,7 @@ def join(
     from culm_connectors.dag.author import join_heads
 
     with flags.open() as store:
-        cid = join_heads(store, space_of(space, flags.folder), now=now_s())
+        cid = join_heads(store, space_of(space, flags.path), now=now_s())
     results.one({"join": cid.text}, cid.text)
 
 

@@ -4,8 +4,10 @@ another folder.
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -42,3 +44,25 @@ def make_data_folder(name: str, chosen: Path | None) -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         say(f"new folder for the key and the data: {safe(folder, 1_000)} (another one: --dir)")
     return folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFolderFlags:
+    """The data folder of a noun. A subclass sets `NAME`, and may declare `folder` with a variable."""
+
+    NAME: ClassVar[str]
+
+    folder: DataDirectory = None
+
+    @property
+    def path(self) -> Path:
+        """The folder, whether or not it exists."""
+        return data_folder(self.NAME, self.folder)
+
+    def made(self) -> Path:
+        """Return the folder; a missing one is created, and standard error says where."""
+        return make_data_folder(self.NAME, self.folder)
+
+    def command(self, line: str) -> str:
+        """Return a command line for this folder, to be pasted into a shell."""
+        return line if self.folder is None else f"{line} --dir {shlex.quote(str(self.folder))}"

@@ -21,7 +21,9 @@ class BambooDemoSize(DemoSize):
 
     entries: Annotated[int, typer.Option(min=200, max=10_000_000, help="Entries of the long log.")] = 100_000
     payload_mb: Annotated[int, typer.Option(min=2, max=1_000, help="Megabytes of the large payload.")] = 50
-    live: Annotated[int, typer.Option(min=1, max=100_000, help="Entries that are published live.")] = 200
+    live_entries: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Entries that are published live.")
+    ] = 200
     scenes: Annotated[
         list[str] | None,
         typer.Option(

@@ -24,7 +24,7 @@ class DagDemoSize(DemoSize):
     policies: Annotated[
         list[str] | None,
         typer.Option(
-            "--policy",
+            "--proof-policy",
             help="Only under this policy: bound or bearer. Repeatable.",
             autocompletion=lambda incomplete: [
                 policy for policy in POLICIES if policy.startswith(incomplete)

@@ -61,7 +61,7 @@ class _SmallEntries:
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
-    """Let `culm bamboo serve --peer` read, and kill it when half of the payload has been sent."""
+    """Let `culm bamboo serve --dial` read, and kill it when half of the payload has been sent."""
     size = stage.size.payload_mb * 1_000_000
     folder = stage.directory / "large-reader"
     await asyncio.to_thread(stage.write_log, "large-source", _LARGE_ID, [noise(size, _LARGE_ID)])
@@ -99,7 +99,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
 def _reader(url: Url, folder: Path) -> tuple[str, ...]:
     logs = (f"--log={AUTHOR.public_key.hex()}/{log_id}" for log_id in (_LARGE_ID, _SMALL_ID))
     return (
-        *(*CULM, "bamboo", "serve", f"tcp://{HOST}:0", "--peer", str(url), "--dir", str(folder), "--json"),
+        *(*CULM, "bamboo", "serve", f"tcp://{HOST}:0", "--dial", str(url), "--dir", str(folder), "--json"),
         *logs,
     )
 

@@ -17,7 +17,7 @@ _SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "quic")
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """Publish each entry when both readers have the one before it."""
-    log, count = author_log(_LOG_ID), stage.size.live
+    log, count = author_log(_LOG_ID), stage.size.live_entries
     published_s: dict[int, float] = {}
     async with (
         stage.actor("live-source") as source,

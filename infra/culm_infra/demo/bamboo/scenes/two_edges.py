@@ -141,7 +141,7 @@ async def _live(
     writer: BambooActor,
     reader: BambooActor,
 ) -> None:
-    log, count = author_log(_LIVE_ID), stage.size.live
+    log, count = author_log(_LIVE_ID), stage.size.live_entries
     west, east = between.urls
     await writer.peer.follow(FollowedLog(log, direction=Direction.BOTH))
     await reader.peer.follow(FollowedLog(log))
@@ -207,7 +207,7 @@ async def _sparse(
 
 async def _jobs(stage: BambooStage, figures: SceneFigures, between: BambooBackbone, pool: int) -> None:
     """Check the jobs' output: the complete live log on `logs`, and the coverage of the sparse log."""
-    live, sparse, count = author_log(_LIVE_ID), author_log(_SPARSE_ID), stage.size.live + 1
+    live, sparse, count = author_log(_LIVE_ID), author_log(_SPARSE_ID), stage.size.live_entries + 1
 
     async def is_in_logs() -> bool:
         return await between.in_logs(live) >= count
