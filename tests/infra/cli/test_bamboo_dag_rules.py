@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -190,3 +192,19 @@ def test_serve_names_the_command_that_fetches(noun: str, capsys: pytest.CaptureF
     finally:
         server.terminate()
         server.communicate()
+
+
+@pytest.mark.parametrize("line", ["bamboo sync quic://", "dag sync quic://"])
+def test_a_sync_that_waits_says_for_whom_within_a_second(line: str) -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        command = [*CULM, *f"{line}127.0.0.1:{silent.getsockname()[1]}".split()]
+        caller = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert caller.stderr is not None
+        try:
+            told = itertools.takewhile(lambda printed: "waiting for" not in printed, caller.stderr)
+            assert "new folder" in "".join(told)
+            assert caller.poll() is None
+        finally:
+            caller.terminate()
+            caller.communicate()

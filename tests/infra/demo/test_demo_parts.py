@@ -241,7 +241,7 @@ def test_who_says_another_order_or_other_heads_is_found() -> None:
 
 @pytest.mark.parametrize("name", [scene.name for scene in SCENES if scene.name != "edges"])
 async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
-    size = BambooDemoSize(entries=600, payload_mb=8, live=5, scenes=[name])
+    size = BambooDemoSize(entries=600, payload_mb=8, live_entries=5, scenes=[name])
     chapters: list[str] = []
     report = await play(size, DemoStage(tmp_path, chapters.append, 300.0))
     [scene] = report.scenes

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import typer
 
-<<<<<<< HEAD
-from culm_infra.cli.kit.log_names import parse_log_name
-=======
 from culm_infra.cli.kit.data_folder import DataFolderFlags, data_folder, directory_option
->>>>>>> b239b81c (Command line: bamboo and dag follow the rules: folders in the user's data directory, --first and --last, --dial, --expect, status, history, exports with -o, addresses with an optional scheme, next lines)
+from culm_infra.cli.kit.log_names import parse_log_name
 from culm_infra.cli.kit.options import words
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
@@ -163,16 +160,6 @@ def check_range(first: int, last: int | None) -> None:
         raise typer.BadParameter(f"the range ends at {last}, before its start {first}", param_hint="--last")
 
 
-<<<<<<< HEAD
-=======
-def _parse_log_name(text: str) -> tuple[bytes | None, int]:
-    named = re.fullmatch(r"(?:([0-9a-fA-F]{64})/)?([0-9]{1,20})", text)
-    if named is None or int(named[2]) > MAX_VALUE:
-        raise typer.BadParameter(f"{text!r} names no log: write KEY/LOG_ID, the key as 64 hex digits")
-    return None if named[1] is None else bytes.fromhex(named[1]), int(named[2])
-
-
->>>>>>> b239b81c (Command line: bamboo and dag follow the rules: folders in the user's data directory, --first and --last, --dial, --expect, status, history, exports with -o, addresses with an optional scheme, next lines)
 def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:
     """Return the named logs; without names, all logs that the folder holds."""
     return [parse_log(name, store.folder) for name in names] if names else store.logs

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Identity
 from culm_infra.cli.bamboo.folder import chosen_logs
 from culm_infra.cli.kit.output import emit_json, err, progress
+from culm_infra.cli.kit.reaching import announced
 from culm_infra.errors import InfraError
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
@@ -116,7 +118,7 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
         peer.listeners.append(seen.receive_event)
         if plan.report is not None:
             peer.listeners.append(plan.report)
-        async with peer.connect(plan.url, trace=plan.trace) as remote:
+        async with _connected(peer, plan) as remote:
             interests = await _interests(peer, remote, plan)
             heights: dict[LogKey, int] = {}
             if plan.is_dry or any(interest.sparse and interest.end is None for interest in interests):
@@ -162,6 +164,14 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
             "error": None if error is None else getattr(error, "code", type(error).__name__),
             "reason": None if error is None else str(error),
         }
+
+
+@asynccontextmanager
+async def _connected(peer: BambooPeer, plan: SyncPlan) -> AsyncIterator[RemotePeer]:
+    with announced(f"waiting for {plan.url}") as answered:
+        async with peer.connect(plan.url, trace=plan.trace) as remote:
+            answered()
+            yield remote
 
 
 def _notified_row(log: LogKey, before: NotifiedTotals, after: NotifiedTotals) -> dict[str, Any]:

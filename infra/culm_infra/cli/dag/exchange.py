@@ -20,6 +20,7 @@ from culm_infra.cli.dag.folder import (
 )
 from culm_infra.cli.kit.options import ExpectedPeer, words
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, safe
+from culm_infra.cli.kit.reaching import announced
 from culm_infra.patience import interrupted
 
 if TYPE_CHECKING:
@@ -114,13 +115,16 @@ async def _sync(
     from culm_connectors.dag.peer import DagPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
+    from culm_connectors.url import Url
 
     settings = flags.peer_settings()
     folder = flags.made()
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
-    with counting("exchanging bytes") as count:
+    waiting = f"waiting for {Url('quic', *address)}"
+    with counting("exchanging bytes") as count, announced(waiting) as answered:
 
         def show(now: SyncProgress) -> None:
+            answered()
             moved = now.received_bytes + now.sent_bytes
             count(completed=moved, total=moved + now.wanted_bytes)
 
