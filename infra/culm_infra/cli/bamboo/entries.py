@@ -172,7 +172,7 @@ def import_(
     imported = BundleImport()
     with (
         flags.create(flavour) as store,
-        _opened(path) as source,
+        _open_bundle(path) as source,
         counting("entries") as count,
         store.exclusively(),
     ):
@@ -199,7 +199,7 @@ def import_(
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+def _open_bundle(path: Path) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if path == STANDARD else path.open("rb")
 
 
