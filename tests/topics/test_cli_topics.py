@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
+from culm_infra.protocols import NOUNS
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.p2panda.operations.operation import CheckedOperation
+from culm_topics.catalogue.registry import CATALOGUE, OWNERS, OWNERS_USED
+from culm_topics.catalogue.topics import topics_of
+from culm_topics.chotki.catalogue import CHOTKI_JOBS
+from culm_topics.dag.catalogue import DAG_JOBS
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.catalogue import LOG_JOBS
 from culm_topics.logs.records import FragmentRecord, LogRecord, fragment_key, fragment_partition
 from culm_topics.records import log_key
+from culm_topics.sds.catalogue import SDS_JOBS
 from tests.support.kafka.topic_io import produce, write_records
 from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
@@ -62,9 +69,13 @@ def test_topics_are_checked_created_and_listed(settings: KafkaSettings, capsys: 
     assert culm(settings, "topics", "check", "--json") == 3
     assert {row["kind"] for row in printed(capsys)} == {"missing"}
     assert culm(settings, "topics", "create", "--partitions", "2", "--json") == 0
-    assert settings.topic("logs") in printed(capsys)[0]["created"]
+    assert {"topic": settings.topic("logs"), "owner": "logs"} in printed(capsys)
+    assert culm(settings, "topics", "create", "--json") == 0
+    assert printed(capsys) == [], "no line if there is no result"
     assert culm(settings, "topics", "create") == 0
-    assert "nothing to create" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "nothing to create" in shown
+    assert "next: culm job run" in shown
     assert culm(settings, "topics", "check", "--partitions", "2") == 0
     assert capsys.readouterr().out == ""
     assert culm(settings, "topics", "check") == 3
@@ -72,7 +83,43 @@ def test_topics_are_checked_created_and_listed(settings: KafkaSettings, capsys: 
     assert culm(settings, "topics", "list", "--json") == 0
     assert all(row["exists"] for row in printed(capsys))
     assert culm(settings, "topics", "list") == 0
-    assert settings.prefix in capsys.readouterr().out
+    listed = capsys.readouterr()
+    assert settings.prefix in listed.err
+    lines = listed.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= len(CATALOGUE) + 6
+    assert culm(settings, "topics", "list", "--wide", "--protocol", "dag") == 0
+    assert "what it holds" in capsys.readouterr().out
+
+
+@pytest.mark.kafka
+def test_a_protocol_selects_the_topics_that_it_uses(settings: KafkaSettings, capsys: Capture) -> None:
+    assert culm(settings, "topics", "create", "--protocol", "sds", "--partitions", "2") == 0
+    shown = capsys.readouterr()
+    assert f"{settings.topic('sds.in')} (sds)" in shown.out
+    assert "next: culm job run sds" in shown.err
+    assert culm(settings, "topics", "check", "--protocol", "sds", "--partitions", "2") == 0
+    capsys.readouterr()
+    assert culm(settings, "topics", "list", "--json") == 0
+    rows = printed(capsys)
+    assert {row["owner"] for row in rows if row["exists"]} == {"sds", "logs"}
+    assert [row["name"] for row in rows if row["exists"] and row["owner"] == "logs"] == ["rejected"]
+    both = ("--protocol", "p2panda", "--protocol", "dag")
+    assert culm(settings, "topics", "list", *both, "--json") == 0
+    assert {row["owner"] for row in printed(capsys)} == {"p2panda", "logs", "dag"}
+
+
+def test_every_topic_has_one_owner_and_every_job_has_its_topics() -> None:
+    assert tuple(topic for topics in OWNERS.values() for topic in topics) == CATALOGUE
+    assert OWNERS_USED.keys() == NOUNS.keys()
+    for jobs, protocol in (
+        (LOG_JOBS, "bamboo"),
+        (SDS_JOBS, "sds"),
+        (CHOTKI_JOBS, "chotki"),
+        (DAG_JOBS, "dag"),
+    ):
+        names = {topic.name for topic in topics_of([protocol])}
+        assert all({*job.reads, *job.writes} <= names for job in jobs), protocol
 
 
 def test_rights_are_printed_without_a_broker(capsys: Capture) -> None:

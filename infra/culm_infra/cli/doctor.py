@@ -35,12 +35,11 @@ def doctor(
     with err.status("looking"):
         for finding in examine(settings):
             findings.append(finding)
-            if not results.json:
+            if results.json:
+                emit_json(asdict(finding))
+            else:
                 out.print(f"{_MARKS[finding.state]} [bold]{safe(finding.name)}[/]  {safe(finding.detail)}")
                 if finding.advice and finding.state != "ok":
                     out.print(f"    → {escape(finding.advice)}")
-    healthy = is_healthy(findings)
-    if results.json:
-        emit_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
-    if not healthy:
+    if not is_healthy(findings):
         raise typer.Exit(EXIT_DEGRADED)

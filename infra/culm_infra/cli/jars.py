@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli.kit.noun import noun
-from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, out, say, table
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, out, say
 
 if TYPE_CHECKING:
     from culm_infra.stack.jars import JarSet
@@ -59,11 +59,12 @@ def fetch(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Re
     Example: `culm jars fetch --with s3`. CULM_MAVEN_REPOSITORY names a mirror, CULM_JARS_DIR the directory.
     """
     paths = {name: fetch_with_progress(name) for name in _sets(set_name, file_systems)}
-    if results.json:
-        emit_json(paths)
-        return
     for name, jars in paths.items():
-        say(f"{name}: {len(jars)} jars, sums checked")
+        if results.json:
+            for jar in jars:
+                emit_json({"set": name, "path": jar})
+        else:
+            say(f"{name}: {len(jars)} jars, sums checked")
 
 
 def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Results) -> None:
@@ -78,10 +79,7 @@ def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, *, results
         for name in _sets(set_name, file_systems)
         for coordinate, state in jars.status(name)
     ]
-    if results.json:
-        emit_json(rows)
-    else:
-        table(None, ("set", "coordinate", "state"), rows)
+    results.rows(rows, ("set", "coordinate", "state"))
     if any(row["state"] != "present" for row in rows):
         raise typer.Exit(EXIT_DEGRADED)
 

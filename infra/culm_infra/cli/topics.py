@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -13,26 +14,47 @@ from culm_infra.cli.kit import options
 from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import KafkaFlags, SettingsFlags, named_once, refuse
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, out, say
-from culm_infra.columns import Columns
+from culm_infra.columns import Columns, Row
 
 if TYPE_CHECKING:
     from culm_topics.kafka.acls import Grantee
     from culm_topics.kafka.admin import Durability
     from culm_topics.kafka.clients import KafkaSettings
 
-TOPICS: Final[Columns] = {
-    "topic": "topic",
-    "partitions": lambda row: row["partitions"] if row["exists"] else "missing",
+TOPICS: Final[Mapping[str, str | Callable[[Row], object]]] = {
+    "topic": "name",
+    "partitions": lambda row: row["partitions"] if row["exists"] else "",
     "replicas": lambda row: row["replicas"] if row["exists"] else "",
+    "state": lambda row: "exists" if row["exists"] else "missing",
+}
+WIDE: Final[Columns] = {
+    **TOPICS,
     "in sync": lambda row: row["min_insync_replicas"] or "",
+    "owner": "owner",
     "clean-up": "cleanup",
     "what it holds": "doc",
 }
 
 
+class ProtocolName(StrEnum):
+    """A protocol whose topics a command may select."""
+
+    P2PANDA = "p2panda"
+    BAMBOO = "bamboo"
+    SDS = "sds"
+    CHOTKI = "chotki"
+    DAG = "dag"
+
+
+Protocols = Annotated[
+    list[ProtocolName] | None,
+    typer.Option("--protocol", help="Only the topics that this protocol uses; repeatable."),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLayout:
-    """TopicLayout of new topics."""
+    """Layout of new topics."""
 
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Partitions of the log topics (8 by default).")
@@ -42,22 +64,32 @@ class TopicLayout:
     ] = None
 
 
-def list_(*, kafka: KafkaFlags, results: Results) -> None:
-    """List every topic of the catalogue, and whether it exists.
+def list_(
+    *,
+    protocol: Protocols = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Also replicas in sync, owner, clean-up, and what it holds.")
+    ] = False,
+    kafka: KafkaFlags,
+    results: Results,
+) -> None:
+    """List the topics of the catalogue without their prefix, and whether each exists.
 
-    Example: `culm topics list`
+    Example: `culm topics list --protocol sds`
     """
-    from culm_topics.catalogue.topics import readers, spec, writers
+    from culm_topics.catalogue.topics import owner, readers, spec, topics_of, writers
     from culm_topics.kafka import admin
 
     settings = kafka.settings()
     in_sync = _min_insync_replicas(settings)
     rows = []
-    for state in admin.list_topics(settings):
+    for state in admin.list_topics(settings, topics_of(protocol or [])):
         topic = spec(state.name)
         rows.append(
             {
                 "topic": state.full_name,
+                "name": state.name,
+                "owner": owner(topic),
                 "exists": state.exists,
                 "topic_id": state.topic_id,
                 "partitions": state.partitions,
@@ -69,27 +101,47 @@ def list_(*, kafka: KafkaFlags, results: Results) -> None:
                 "doc": topic.doc,
             }
         )
-    results.rows(rows, TOPICS)
+    results.rows(rows, WIDE if wide else TOPICS)
+    results.say(f"every name is preceded by the prefix {settings.prefix!r}")
+    if not all(row["exists"] for row in rows):
+        results.next(f"culm topics create{_chosen(protocol, kafka)}")
 
 
-def create(*, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
+def create(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
     """Create missing topics; never alter an existing topic. Warns of topics with a single copy.
 
-    Example: `culm topics create --partitions 16 --replication-factor 3`
+    Example: `culm topics create --protocol p2panda --partitions 16 --replication-factor 3`
     """
-    from culm_topics.catalogue.registry import CATALOGUE
+    from culm_topics.catalogue.topics import owner, topics_of
     from culm_topics.kafka import admin
 
     settings = kafka.settings(**asdict(layout))
-    created = admin.create(settings)
-    new = [topic for topic in CATALOGUE if settings.topic(topic.name) in created]
+    wanted = topics_of(protocol or [])
+    created = admin.create(settings, wanted)
+    new = [topic for topic in wanted if settings.topic(topic.name) in created]
     _warn(admin.durability(settings, new, with_config=False) if new else ())
-    if results.json or created:
-        results.one({"created": created}, "\n".join(created))
+    for topic in new:
+        row = {"topic": settings.topic(topic.name), "owner": owner(topic)}
+        results.one(row, f"{row['topic']} ({row['owner']})")
     results.say(f"{len(created)} created" if created else "nothing to create: every topic is there")
+    results.next(*_job_runs(protocol, kafka))
 
 
-def check(*, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
+def _chosen(protocols: Sequence[str] | None, kafka: KafkaFlags) -> str:
+    stack = () if kafka.stack is None else ("--stack", kafka.stack)
+    bootstrap = () if kafka.bootstrap is None else ("--bootstrap", kafka.bootstrap)
+    named = [word for protocol in protocols or () for word in ("--protocol", protocol)]
+    return "".join(f" {word}" for word in (*named, *stack, *bootstrap))
+
+
+def _job_runs(protocols: Sequence[str] | None, kafka: KafkaFlags) -> list[str]:
+    """Return the commands that run the jobs of these protocols."""
+    groups = {"p2panda": "", "bamboo": " coverage"}
+    chosen = _chosen(None, kafka)
+    return [f"culm job run{groups.get(name, f' {name}')}{chosen}" for name in protocols or ("p2panda",)]
+
+
+def check(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
     """Print every difference from the catalogue. Exit status 3: there are differences.
 
     The command also warns of data that the loss of one broker would cost; this does not change the exit
@@ -97,15 +149,17 @@ def check(*, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
 
     Example: `culm topics check --json`
     """
+    from culm_topics.catalogue.topics import topics_of
     from culm_topics.kafka import admin
 
     settings = kafka.settings(**asdict(layout))
-    differences = admin.check(settings)
+    wanted = topics_of(protocol or [])
+    differences = admin.check(settings, wanted)
     for difference in differences:
         results.one(asdict(difference), str(difference))
-    _warn(admin.durability(settings))
+    _warn(admin.durability(settings, wanted))
     if any(difference.kind == "missing" for difference in differences):
-        say("create what is missing with `culm topics create`")
+        results.next(f"culm topics create{_chosen(protocol, kafka)}")
     if differences:
         raise typer.Exit(EXIT_DEGRADED)
     say("every topic is as in the catalogue")

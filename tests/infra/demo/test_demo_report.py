@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import itertools
 import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +22,7 @@ from rich.console import Console
 from culm_infra.cli.demo.present import DemoFlags, present
 from culm_infra.cli.kit.options import ClusterFlags
 from culm_infra.cli.kit.output import Results
+from culm_infra.cli.root import run as culm
 from culm_infra.demo.dag.run import REPLICAS
 from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.kit.report import DemoReport, Listing, SceneFigures, outcome_text
@@ -37,6 +40,7 @@ from culm_infra.demo.p2panda.convergence import (
 )
 from culm_infra.demo.p2panda.plan import make_plan
 from culm_infra.errors import NotReached
+from culm_infra.protocols import DEMOS
 from culm_topics.logs.version_vectors import Vectors
 from tests.infra.demo import test_demo_parts, test_sds_demo_convergence
 
@@ -96,6 +100,51 @@ def test_the_report_fits_a_terminal_and_is_plain_data_for_programs(
     document = json.loads(json.dumps(report.as_json()))
     assert document["converged"] is report.converged
     assert set(document["scenes"][0]) >= {listing.name for listing in report.scenes[0].listings}
+
+
+@pytest.mark.parametrize("scene", [p2panda, sds, chotki, dag])
+@pytest.mark.parametrize("copies", [1, 12])
+def test_the_summary_has_at_most_25_lines(scene: Callable[[], SceneFigures], copies: int) -> None:
+    scenes = [scene() for _ in range(copies)]
+    for number in range(40):
+        scenes[0].add_problem(
+            1, f"problem {number}, which is explained in a sentence that is far too long for a line"
+        )
+    report = DemoReport("all of it is so", scenes)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(report.summary())
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 24, "one more names the report"
+    assert max(map(len, lines)) <= 80
+    assert "all of it is so" in lines[-2]
+    assert "more in the report" in "".join(lines)
+
+
+@pytest.mark.parametrize(("verbose", "keep"), [(False, False), (True, True)])
+def test_a_demo_ends_with_its_summary_and_leaves_the_whole_report_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, verbose: bool, keep: bool
+) -> None:
+    async def play(_: DemoSize, stage: DemoStage) -> DemoReport:
+        (stage.output / "job.log").write_text("printed")
+        return DemoReport("all of it", [replace(p2panda(), problems=[])])
+
+    kafka = ClusterFlags(stack=f"{tmp_path}/")
+    flags = DemoFlags(verbose=verbose, keep=keep)
+    with contextlib.suppress(typer.Exit):
+        present(flags, kafka, Results(), DemoSize(), play)
+    shown = capsys.readouterr().out
+    *lines, last = shown.splitlines()
+    assert last == f"the whole report: {tmp_path / 'report.txt'}"
+    assert ("The whole run" in shown) == verbose
+    assert verbose or len(lines) < 25
+    assert "The whole run" in (tmp_path / "report.txt").read_text()
+
+
+@pytest.mark.parametrize("name", ["demo", *(f"demo {name}" for name in list(DEMOS)[1:])])
+def test_every_demo_can_stay_up_and_can_print_all(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert culm([*name.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--keep" in shown and "--verbose" in shown
 
 
 def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> None:

@@ -7,6 +7,24 @@ from culm_topics.p2panda.catalogue import P2PANDA
 from culm_topics.sds.catalogue import SDS, SDS_JOBS
 from culm_topics.topic_spec import JobSpec, TopicSpec
 
+OWNERS: dict[str, tuple[TopicSpec, ...]] = {
+    "p2panda": P2PANDA,
+    "logs": LOGS,
+    "sds": SDS,
+    "chotki": CHOTKI,
+    "dag": DAG,
+}
+"""Every topic by the part of the catalogue that owns it; p2panda and Bamboo share those of `logs`."""
+
+OWNERS_USED: dict[str, tuple[str, ...]] = {
+    "p2panda": ("p2panda", "logs"),
+    "bamboo": ("logs",),
+    "sds": ("sds",),
+    "chotki": ("chotki",),
+    "dag": ("dag",),
+}
+"""The owners whose topics each protocol uses; all protocols also use `rejected`."""
+
 CATALOGUE: tuple[TopicSpec, ...] = (*P2PANDA, *LOGS, *SDS, *CHOTKI, *DAG)
 
 JOBS: tuple[JobSpec, ...] = (*LOG_JOBS, *SDS_JOBS, *CHOTKI_JOBS, *DAG_JOBS)

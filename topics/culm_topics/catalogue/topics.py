@@ -1,5 +1,6 @@
 """Lookups in the table of topics."""
 
+from collections.abc import Collection
 from typing import get_args
 
 from culm_topics.catalogue import registry
@@ -18,6 +19,19 @@ def spec(name: str) -> TopicSpec:
     Raises `KeyError` if there is none (a programmer's error).
     """
     return _BY_NAME[name]
+
+
+def owner(topic: TopicSpec) -> str:
+    """Return the owner of a topic in the catalogue: a protocol, or `logs`."""
+    return next(name for name, topics in registry.OWNERS.items() if topic in topics)
+
+
+def topics_of(protocols: Collection[str]) -> tuple[TopicSpec, ...]:
+    """Return the topics that these protocols use, in the order of the catalogue; without any, all topics."""
+    if not protocols:
+        return CATALOGUE
+    owners = {name for protocol in protocols for name in registry.OWNERS_USED[protocol]}
+    return tuple(topic for topic in CATALOGUE if topic.name == "rejected" or owner(topic) in owners)
 
 
 def readers(topic: TopicSpec) -> tuple[Program, ...]:

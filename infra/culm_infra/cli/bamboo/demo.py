@@ -13,6 +13,7 @@ from culm_infra.demo.bamboo.size import SCENES, BambooDemoSize
 def demo(
     *,
     size: BambooDemoSize,
+    flags: DemoFlags,
     kafka: ClusterFlags,
     results: Results,
 ) -> None:
@@ -31,4 +32,4 @@ def demo(
 
     if unknown := [name for name in size.scenes or [] if name not in SCENES]:
         raise typer.BadParameter(f"{unknown[0]!r} is no scene: write {', '.join(SCENES)}")
-    present(DemoFlags(), kafka, results, size, play)
+    present(flags, kafka, results, size, play, ("culm topics list", "culm logs list --bare"))

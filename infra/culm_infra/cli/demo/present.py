@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
+from rich.console import Console
 
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, err, out, say
@@ -22,11 +23,17 @@ if TYPE_CHECKING:
 
 Size = TypeVar("Size", bound=DemoSize)
 
+REPORT_FILE: Final = "report.txt"
+_REPORT_WIDTH: Final = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoFlags:
-    """Whether the stack of a demo stays up afterwards."""
+    """Whether the stack of a demo stays up afterwards, and how much is printed."""
 
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print the whole report, not the summary alone.")
+    ] = False
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up and say what to try next.")] = False
 
 
@@ -38,7 +45,7 @@ def present(
     play: Callable[[Size, DemoStage], Coroutine[Any, Any, DemoReport]],
     next_commands: Sequence[str] = (),
 ) -> None:
-    """Play a demo, show its report, and end with status 3 if it has not converged.
+    """Play a demo, show a summary of its report, and end with status 3 if it has not converged.
 
     `next_commands` are suggestions for a stack that stays up; the option that names its Kafka is appended to
     each.
@@ -54,28 +61,49 @@ def present(
     report = _played(
         play, size, DemoStage(folder, say, size.timeout, cluster, settings.stack.heap_mb, flags.keep)
     )
+    report_file = _write_report(report, folder)
     if results.json:
         emit_json(report.as_json())
     else:
-        for table in report.tables():
+        for table in report.tables() if flags.verbose else ():
             out.print(table)
+        out.print(report.summary())
+        out.print(f"the whole report: {report_file}", markup=False)
     if flags.keep:
         from culm_infra.stack import Stack
 
+        if settings.bootstrap is None and not Stack(folder).status().running:
+            say(f"this demo used no Kafka; its data is in {folder}")
+            raise typer.Exit(0 if report.converged else EXIT_DEGRADED)
         where = f"--bootstrap {settings.bootstrap or Stack(folder).bootstrap}"
-        say(f"\nKafka is still up in {folder}. Try next:")
-        for line in (
-            f"culm stack status --stack {folder}",
-            *(f"{command} {where}" for command in next_commands),
-            f"culm stack down --stack {folder}",
-        ):
-            say(f"  {line}")
+        say(f"Kafka is still up; its data is in {folder}")
+        results.next(
+            *(f"{command} {where}" for command in next_commands), f"culm stack down --stack {folder}"
+        )
     elif chosen is None and report.converged:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_all_but(folder, report_file)
     else:
         say(f"what the processes printed: {folder / 'output'}")
     if not report.converged:
         raise typer.Exit(EXIT_DEGRADED)
+
+
+def _write_report(report: DemoReport, folder: Path) -> Path:
+    """Write the whole report as text. Returns its path."""
+    path = folder / REPORT_FILE
+    with path.open("w", encoding="utf-8") as file:
+        console = Console(file=file, width=_REPORT_WIDTH, highlight=False)
+        for table in (*report.tables(), report.summary()):
+            console.print(table)
+    return path
+
+
+def _remove_all_but(folder: Path, kept: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path != kept:
+            path.unlink(missing_ok=True)
 
 
 def _played(

@@ -35,5 +35,5 @@ def demo(
         return
     from culm_infra.demo.p2panda.run import play
 
-    commands = ("list", "export --output logs.jsonl", "peers", "blocks")
+    commands = ("list", "export --output logs.jsonl", "status", "blocks")
     present(flags, kafka, results, size, play, [f"culm logs {command}" for command in commands])

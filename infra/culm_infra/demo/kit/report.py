@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from culm_infra.columns import Columns, Row, cells
 from culm_infra.errors import InfraError, NotReached
 
 Value = int | float | bool | str
+
+_SUMMARY_ROWS: Final = 18
+"""Figures, scenes and problems in a summary, which thereby stays below 25 lines."""
+_LABEL_WIDTH: Final = 56
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +168,39 @@ class DemoReport:
         """Return the report as plain data."""
         scenes = [scene.as_json() for scene in self.scenes]
         return {"converged": self.converged, "total_s": self.total_s, "scenes": scenes}
+
+    def summary(self) -> Table:
+        """Return the outcome in at most 25 lines: scenes or required figures, and what is wrong."""
+        summary = Table(
+            title="Summary", title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False
+        )
+        summary.add_column(no_wrap=True, overflow="ellipsis", max_width=_LABEL_WIDTH)
+        summary.add_column(no_wrap=True, justify="right")
+        problems = [problem for scene in self.scenes for problem in scene.problems]
+        unreached = [condition for scene in self.scenes for condition in scene.unreached]
+        rows = [(f"problem: {problem}", "") for problem in problems]
+        rows += [(f"not reached: {condition}", "") for condition in unreached]
+        rows += [*self._scene_rows()]
+        for label, value in rows[:_SUMMARY_ROWS]:
+            summary.add_row(escape(label), value)
+        if len(rows) > _SUMMARY_ROWS:
+            summary.add_row(f"… {len(rows) - _SUMMARY_ROWS} more in the report", "")
+        summary.add_row("all of it", f"{self.total_s:.1f} s")
+        summary.add_row(self.claim, outcome_text(problems, unreached))
+        return summary
+
+    def _scene_rows(self) -> Iterator[tuple[str, str]]:
+        if len(self.scenes) == 1:
+            for figure in self.scenes[0].figures:
+                if figure.rule:
+                    yield (
+                        figure.label,
+                        f"{as_text(figure.value)} {figure.unit}".rstrip() + f" {_rule(figure)}",
+                    )
+            return
+        for scene in self.scenes:
+            outcome = outcome_text(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
+            yield scene.title, f"{scene.duration_s:.1f} s, {outcome}"
 
     def tables(self) -> Iterator[Table]:
         """Yield the report as tables for a terminal of 80 columns."""
