@@ -88,7 +88,7 @@ async def test_what_is_published_beside_a_process_that_serves_comes_live(tmp_pat
         await command("pause", "--dir", str(mine), "--log", log)
         await other.next_event("cancelled")
         [listed] = await command("pause", "--dir", str(mine))
-        assert listed == {"paused": [log]}
+        assert listed == {"paused": log}
         await command("resume", "--dir", str(mine), "--log", log)
 
 
