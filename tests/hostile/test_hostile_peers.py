@@ -30,7 +30,7 @@ from tests.support.deployment.world import Edge
 from tests.support.hostile.attacker import ATTACKS
 from tests.support.hostile.honest_pairs import HonestPair, Place, honest_pairs
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3_600)]
 
 _SECONDS = float(os.environ.get("CULM_HOSTILE_SECONDS", "2"))
 _WANTED = os.environ.get("CULM_HOSTILE_ATTACKS", "")
