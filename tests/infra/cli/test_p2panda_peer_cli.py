@@ -13,7 +13,7 @@ from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER, ReferencePeer
 from culm_connectors.transport import ConnectError
-from culm_infra.cli.p2panda.peer_home import when_it_answers
+from culm_infra.cli.kit.reaching import when_it_answers
 from culm_infra.cli.root import run
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES

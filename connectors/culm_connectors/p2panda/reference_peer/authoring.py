@@ -141,7 +141,7 @@ class Author:
                 raise AuthoringError(f"the document has the schema {info.schema_id}")
 
 
-def is_schema_known(store: LmdbLogStore, schema_id: str) -> bool:
+def has_schema_definition(store: LmdbLogStore, schema_id: str) -> bool:
     """Whether fields are checked against this schema: a system schema, or one whose definition is held."""
     schema = canonical_text(schema_id)
     return (

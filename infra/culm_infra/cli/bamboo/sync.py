@@ -28,7 +28,7 @@ from culm_infra.cli.bamboo.folder import (
     read_rules,
 )
 from culm_infra.cli.bamboo.serve import event_row
-from culm_infra.cli.kit.options import on_the_line, refuse, words
+from culm_infra.cli.kit.options import AnswerTimeout, on_the_line, refuse, words
 from culm_infra.cli.kit.output import EXIT_DEGRADED, EXIT_FAILED, Results, emit_json, out, safe, say
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import Direction
@@ -97,6 +97,7 @@ def sync(
             "--idle", metavar="SECONDS", min=0.1, help="An open range is through after so long without news."
         ),
     ] = 2.0,
+    timeout_s: AnswerTimeout = None,
     trace: Annotated[
         Path | None, typer.Option(help="A folder for what passes on both channels, for `culm bamboo decode`.")
     ] = None,
@@ -159,6 +160,7 @@ def sync(
                 interest,
                 is_restricted=bool(on_the_line(context, _RANGE)),
                 idle_s=None if live else idle_s,
+                timeout_s=timeout_s,
                 trace=_trace(trace) if trace else no_trace,
                 is_dry=dry_run,
                 with_sizes=sizes,

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Identity
 from culm_infra.cli.bamboo.folder import chosen_logs
 from culm_infra.cli.kit.output import emit_json, err, progress
-from culm_infra.cli.kit.reaching import announced
+from culm_infra.cli.kit.reaching import announced, limit_text, when_it_answers
 from culm_infra.errors import InfraError
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
@@ -58,6 +58,8 @@ class SyncPlan:
     names: list[str] | None
     interest: Interest
     idle_s: float | None
+    timeout_s: float | None = None
+    """Seconds without an answer after which the sync fails; None: the first failure ends it."""
     is_restricted: bool = False
     """Whether the command line restricts what is requested of a log, beyond naming logs."""
     trace: Trace = no_trace
@@ -168,10 +170,13 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _connected(peer: BambooPeer, plan: SyncPlan) -> AsyncIterator[RemotePeer]:
-    with announced(f"waiting for {plan.url}") as answered:
-        async with peer.connect(plan.url, trace=plan.trace) as remote:
-            answered()
-            yield remote
+    async with AsyncExitStack() as stack:
+        with announced(f"waiting for {plan.url}{limit_text(plan.timeout_s)}"):
+            remote = await when_it_answers(
+                lambda: stack.enter_async_context(peer.connect(plan.url, trace=plan.trace)),
+                plan.timeout_s or 0.0,
+            )
+        yield remote
 
 
 def _notified_row(log: LogKey, before: NotifiedTotals, after: NotifiedTotals) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from culm_infra.cli.dag.folder import (
     parse_key,
     parse_place,
 )
-from culm_infra.cli.kit.options import ExpectedPeer, words
+from culm_infra.cli.kit.options import AnswerTimeout, ExpectedPeer, words
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, safe
-from culm_infra.cli.kit.reaching import announced
+from culm_infra.cli.kit.reaching import announced, limit_text, when_it_answers
 from culm_infra.patience import interrupted
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def sync(
     flags: ValidatingFolderFlags,
     spaces: Spaces = None,
     expect: ExpectedPeer = None,
+    timeout_s: AnswerTimeout = None,
     results: Results,
 ) -> None:
     """Exchange spaces with a peer until both have everything; an interrupted transfer resumes.
@@ -82,6 +83,7 @@ def sync(
             parse_place(address)[1],
             None if spaces is None else [parse_key(space) for space in spaces],
             None if expect is None else parse_key(expect),
+            timeout_s,
         )
     )
     row = {
@@ -111,6 +113,7 @@ async def _sync(
     address: Address,
     spaces: list[bytes] | None,
     expected_peer: bytes | None,
+    timeout_s: float | None,
 ) -> tuple[SyncProgress, float]:
     from culm_connectors.dag.peer import DagPeer
     from culm_connectors.edge.keyfile import load_or_make_key
@@ -120,7 +123,7 @@ async def _sync(
     settings = flags.peer_settings()
     folder = flags.made()
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
-    waiting = f"waiting for {Url('quic', *address)}"
+    waiting = f"waiting for {Url('quic', *address)}{limit_text(timeout_s)}"
     with counting("exchanging bytes") as count, announced(waiting) as answered:
 
         def show(now: SyncProgress) -> None:
@@ -131,7 +134,10 @@ async def _sync(
         async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
             named = spaces or await peer.work(lambda store: store.queries.spaces()) or [identity.peer_id]
             started_s = time.monotonic()
-            result = await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
+            result = await when_it_answers(
+                lambda: peer.sync(address, named, expected_peer=expected_peer, on_progress=show),
+                timeout_s or 0.0,
+            )
             return result, round(time.monotonic() - started_s, 3)
 
 

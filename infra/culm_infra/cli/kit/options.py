@@ -56,6 +56,15 @@ Timeout = Annotated[
     float | None,
     typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Give up after so long without an answer."),
 ]
+AnswerTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="Give up after so long without an answer; by default at the first failure.",
+    ),
+]
 MetricsPort = Annotated[
     int | None,
     typer.Option("--metrics-port", min=0, max=65535, help="Serve Prometheus metrics; 0 takes a free port."),

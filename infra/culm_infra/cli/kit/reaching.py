@@ -1,17 +1,22 @@
-"""Reaches Kafka before a command uses it, so that an address that does not answer is reported early."""
+"""Waits for Kafka or for a peer to answer, and says within a second what a command waits for."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from culm_infra.cli.kit.output import safe, say
+from culm_infra.patience import Patience
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
+Result = TypeVar("Result")
+
+_REDIAL_PAUSE_S: Final = 0.5
 SILENT_S: Final = 0.8
 """A command that waits says for what after so long."""
 
@@ -74,3 +79,29 @@ def announced(message: str) -> Iterator[Callable[[], None]]:
         yield timer.cancel
     finally:
         timer.cancel()
+
+
+async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
+    """Return the result of dialling; retry while nothing answers at the address.
+
+    Raises the last `ConnectError` if attempts have failed in the same way for `wait_s` seconds. Raises it at
+    once if the other side refuses.
+    """
+    from culm_connectors.transport import CloseOrigin, ConnectError
+
+    failure = ""
+    patience = Patience(wait_s, lambda: failure)
+    while True:
+        try:
+            return await dial()
+        except ConnectError as error:
+            refused = error.reason is not None and error.reason.origin == CloseOrigin.REMOTE
+            failure = str(error)
+            if refused or wait_s == 0 or patience.is_over():
+                raise
+        await asyncio.sleep(_REDIAL_PAUSE_S)
+
+
+def limit_text(timeout_s: float | None) -> str:
+    """Return how long a command waits, as the end of a sentence; empty without a timeout."""
+    return "" if timeout_s is None else f", at most {timeout_s:g} s (--timeout)"

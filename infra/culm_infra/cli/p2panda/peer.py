@@ -18,17 +18,15 @@ from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import from_hex, optional_hex, public_key
 from culm_infra.cli.kit.output import EXIT_FAILED, Results, counting, emit_json, print_table, safe, say
-from culm_infra.cli.kit.reaching import announced
+from culm_infra.cli.kit.reaching import announced, limit_text, when_it_answers
 from culm_infra.cli.p2panda.peer_home import (
     entry_row,
     folder,
-    limit_text,
     log_rows,
     peer_id_of,
     print_summary,
     serve_until_interrupted,
     store,
-    when_it_answers,
     with_peer,
 )
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
@@ -99,7 +97,7 @@ def publish(
 
     Example: `culm p2panda peer publish create name=Culm height:int=3 --schema venue_0020…`
     """
-    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips, is_schema_known
+    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips, has_schema_definition
     from culm_connectors.p2panda.reference_peer.field_texts import parse_fields, untyped_numbers
 
     document_id = optional_hex(document, "--document")
@@ -113,7 +111,7 @@ def publish(
             follows = document_tips(peer.store, document_id)
         draft = Draft(action, schema, fields, document_id, follows or None)
         published = await peer.publish([draft])
-        if not is_schema_known(peer.store, schema):
+        if not has_schema_definition(peer.store, schema):
             for advice in untyped_numbers(field or []):
                 say(f"[bold yellow]warning[/]: {safe(advice)}")
         return published

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from culm_infra.cli.kit.data_folder import data_folder, make_data_folder
 from culm_infra.cli.kit.output import Results, safe, say
-from culm_infra.patience import Patience, interrupted
+from culm_infra.patience import interrupted
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from culm_infra.settings import CulmSettings
 
 Result = TypeVar("Result")
-
-_REDIAL_PAUSE_S = 0.5
 
 
 def log_rows(store: LmdbLogStore) -> list[dict[str, Any]]:
@@ -99,27 +97,6 @@ async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> Non
         await asyncio.wait({task})
 
 
-async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
-    """Return the result of dialling; retry while nothing answers at the address.
-
-    Raises the last `ConnectError` if attempts have failed in the same way for `wait_s` seconds. Raises it at
-    once if the other side refuses.
-    """
-    from culm_connectors.transport import CloseOrigin, ConnectError
-
-    failure = ""
-    patience = Patience(wait_s, lambda: failure)
-    while True:
-        try:
-            return await dial()
-        except ConnectError as error:
-            refused = error.reason is not None and error.reason.origin == CloseOrigin.REMOTE
-            failure = str(error)
-            if refused or wait_s == 0 or patience.is_over():
-                raise
-        await asyncio.sleep(_REDIAL_PAUSE_S)
-
-
 async def with_peer(
     directory: Path | None,
     work: Callable[[ReferencePeer], Awaitable[Result]],
@@ -172,11 +149,6 @@ def peer_id_of(directory: Path | None) -> bytes:
     from culm_connectors.p2panda.reference_peer.peer import peer_key
 
     return peer_key(folder(directory)).public_key
-
-
-def limit_text(timeout_s: float | None) -> str:
-    """Return how long a command waits, as the end of a sentence; empty without a timeout."""
-    return "" if timeout_s is None else f", at most {timeout_s:g} s (--timeout)"
 
 
 def _folder_of(settings: CulmSettings) -> Path:
