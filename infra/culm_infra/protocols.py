@@ -34,6 +34,16 @@ DEMOS: Final = {
 """Demos of `culm demo <protocol>`; the first one is the plain `culm demo`."""
 
 
+JOBS: Final = {
+    "p2panda": "all",
+    "bamboo": "coverage",
+    "sds": "sds",
+    "chotki": "chotki",
+    "dag": "dag",
+}
+"""Job or group of jobs that `culm job run` runs for a protocol."""
+
+
 JOB_SETTINGS: Final = {
     "logs": "logs:logs_settings",
     "version-vectors": "logs:version_vectors_settings",

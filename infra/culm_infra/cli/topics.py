@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.markup import escape
 
+from culm_infra import protocols
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.noun import noun
-from culm_infra.cli.kit.options import KafkaFlags, SettingsFlags, named_once, refuse
+from culm_infra.cli.kit.options import KafkaFlags, SettingsFlags, named_once, refuse, words
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, out, say
 from culm_infra.columns import Columns, Row
 
@@ -36,19 +36,22 @@ WIDE: Final[Columns] = {
 }
 
 
-class ProtocolName(StrEnum):
-    """A protocol whose topics a command may select."""
-
-    P2PANDA = "p2panda"
-    BAMBOO = "bamboo"
-    SDS = "sds"
-    CHOTKI = "chotki"
-    DAG = "dag"
+def _check_protocols(names: list[str] | None) -> list[str] | None:
+    for name in names or ():
+        if name not in protocols.NOUNS:
+            raise typer.BadParameter(f"{name!r} is not a protocol: give {', '.join(protocols.NOUNS)}")
+    return names
 
 
 Protocols = Annotated[
-    list[ProtocolName] | None,
-    typer.Option("--protocol", help="Only the topics that this protocol uses; repeatable."),
+    list[str] | None,
+    typer.Option(
+        "--protocol",
+        metavar="|".join(protocols.NOUNS),
+        help="Only the topics that this protocol uses; repeatable.",
+        callback=_check_protocols,
+        autocompletion=words(*protocols.NOUNS),
+    ),
 ]
 
 
@@ -127,18 +130,17 @@ def create(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout
     results.next(*_job_runs(protocol, kafka))
 
 
-def _chosen(protocols: Sequence[str] | None, kafka: KafkaFlags) -> str:
+def _chosen(names: Sequence[str] | None, kafka: KafkaFlags) -> str:
     stack = () if kafka.stack is None else ("--stack", kafka.stack)
     bootstrap = () if kafka.bootstrap is None else ("--bootstrap", kafka.bootstrap)
-    named = [word for protocol in protocols or () for word in ("--protocol", protocol)]
+    named = [word for name in names or () for word in ("--protocol", name)]
     return "".join(f" {word}" for word in (*named, *stack, *bootstrap))
 
 
-def _job_runs(protocols: Sequence[str] | None, kafka: KafkaFlags) -> list[str]:
-    """Return the commands that run the jobs of these protocols."""
-    groups = {"p2panda": "", "bamboo": " coverage"}
+def _job_runs(names: Sequence[str] | None, kafka: KafkaFlags) -> list[str]:
+    """Return the commands that run the jobs of these protocols, by default of the first one."""
     chosen = _chosen(None, kafka)
-    return [f"culm job run{groups.get(name, f' {name}')}{chosen}" for name in protocols or ("p2panda",)]
+    return [f"culm job run {protocols.JOBS[name]}{chosen}" for name in names or list(protocols.JOBS)[:1]]
 
 
 def check(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:

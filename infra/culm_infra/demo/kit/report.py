@@ -170,7 +170,7 @@ class DemoReport:
         return {"converged": self.converged, "total_s": self.total_s, "scenes": scenes}
 
     def summary(self) -> Table:
-        """Return the outcome in at most 25 lines: scenes or required figures, and what is wrong."""
+        """Return the outcome in at most 25 lines: scenes, or the figures of a single one, and what is wrong."""
         summary = Table(
             title="Summary", title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False
         )
@@ -192,11 +192,8 @@ class DemoReport:
     def _scene_rows(self) -> Iterator[tuple[str, str]]:
         if len(self.scenes) == 1:
             for figure in self.scenes[0].figures:
-                if figure.rule:
-                    yield (
-                        figure.label,
-                        f"{as_text(figure.value)} {figure.unit}".rstrip() + f" {_rule(figure)}",
-                    )
+                value = f"{as_text(figure.value)} {figure.unit}".rstrip()
+                yield figure.label, f"{value} {_rule(figure)}".rstrip()
             return
         for scene in self.scenes:
             outcome = outcome_text(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
