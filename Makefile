@@ -29,7 +29,7 @@ demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels ag
 	$(BIN)/culm demo
 	$(BIN)/culm demo sds --participants 3 --messages 24 --cut 5
 	$(BIN)/culm demo chotki --objects 9 --rounds 6
-	$(BIN)/culm demo bamboo --entries 5000 --payload-mb 8 --live 50
+	$(BIN)/culm demo bamboo --entries 5000 --payload-mb 8 --live-entries 50
 	$(BIN)/culm demo dag --file-mb 4
 
 docs: $(STAMP)   ## Build the site of the documentation in build/site; a broken link is an error.
@@ -77,7 +77,7 @@ test-cluster: $(STAMP)  ## Three secured brokers, Spark workers, edges and consu
 	$(BIN)/python -m pytest -m soak --timeout 900 -s tests/cluster
 
 test-hostile: $(STAMP)  ## Every known attack on a connector that serves an honest pair of each protocol, and DAGs fuzzed by the million.
-	CULM_HOSTILE_SECONDS=15 $(BIN)/python -m pytest -m soak --timeout 900 -s tests/hostile
+	CULM_HOSTILE_SECONDS=15 $(BIN)/python -m pytest -m soak --timeout 3600 -s tests/hostile
 	$(BIN)/python -m pytest -n auto -m soak $(DURATIONS) tests/models/dag/test_dag_hostile.py tests/connectors/dag/test_dag_folder_hostile.py
 
 lint: $(STAMP)   ## ruff, ruff format, mypy --strict, the floors of the house, and the English.

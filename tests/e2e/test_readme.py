@@ -1,9 +1,10 @@
-"""What README says to type under "Run it" and "Consume the logs" works as it stands, pasted at once."""
+"""What README says to type works as it stands, pasted at once."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from culm_infra.stack.ports import free_ports
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 EDGE = "127.0.0.1:4455"
 LIMIT_SECONDS = 540
 
@@ -21,11 +23,23 @@ def section(heading: str) -> str:
     return README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
-def block(heading: str, language: str = "") -> str:
-    """The first block of code under a heading."""
-    match = re.search(rf"^```{language}\n(.*?)^```$", section(heading), re.DOTALL | re.MULTILINE)
-    assert match is not None
-    return match[1]
+def block(heading: str, language: str = "sh", number: int = 0) -> str:
+    """The block of code of this language and number under a heading."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", section(heading), re.DOTALL | re.MULTILINE)
+    return str(blocks[number])
+
+
+def pasted(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script from standard input, as in a terminal: a command that reads there takes the rest."""
+    return subprocess.run(
+        ["timeout", str(LIMIT_SECONDS), "bash", "-e"],
+        input=script,
+        cwd=folder,
+        env=own_machine(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def own_machine(folder: Path) -> dict[str, str]:
@@ -41,17 +55,34 @@ def own_machine(folder: Path) -> dict[str, str]:
     return {**kept, **homes, **quick, "PATH": programs, "NO_COLOR": "1", "COLUMNS": "120"}
 
 
+def test_the_readme_fits_on_a_page() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_sixty_seconds_without_kafka_can_be_pasted(tmp_path: Path) -> None:
+    commands = block("Sixty seconds without Kafka")
+    for address in ("127.0.0.1:4400", "127.0.0.1:4460"):
+        assert commands.count(address) == 2
+        commands = commands.replace(address, f"127.0.0.1:{free_ports(1)[0]}")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    done = pasted(f"trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{commands}", tmp_path)
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert "2 new entries" in output
+    assert "the copy is identical" in done.stdout
+
+
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.soak
 @pytest.mark.timeout(LIMIT_SECONDS + 60)
 def test_what_the_readme_says_can_be_pasted(tmp_path: Path) -> None:
-    commands = block("Run it")
+    commands = block("Five minutes with Kafka", number=1)
     assert commands.count(EDGE) == 2
     commands = commands.replace(EDGE, f"127.0.0.1:{free_ports(1)[0]}")
-    ends = re.search(r"`(kill %1 %2)` and `(culm stack down)` end them", section("Run it"))
+    ends = re.search(r"`(kill %1 %2); (culm stack down)` ends them", section("Five minutes with Kafka"))
     assert ends is not None
-    (tmp_path / "consumer.py").write_text(block("Consume the logs", "python"))
+    (tmp_path / "consumer.py").write_text(block("Consume", "python"))
     script = f"""
 trap 'kill $(jobs -p) 2>/dev/null; wait; culm stack down' EXIT
 {commands}
@@ -70,16 +101,7 @@ trap - EXIT
 {ends[2]}
 echo DOWN
 """
-    done = subprocess.run(
-        # From its standard input, as a terminal gets it: a command that reads there would take what follows.
-        ["timeout", str(LIMIT_SECONDS), "bash", "-e"],
-        input=script,
-        cwd=tmp_path,
-        env=own_machine(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = pasted(script, tmp_path)
     output = done.stdout + done.stderr
     assert done.returncode == 0, output
     shown, consumed = done.stdout.split("CONSUMER\n")
