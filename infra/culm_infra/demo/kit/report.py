@@ -170,7 +170,7 @@ class DemoReport:
         return {"converged": self.converged, "total_s": self.total_s, "scenes": scenes}
 
     def summary(self) -> Table:
-        """Return the outcome in at most 25 lines: scenes, or the figures of a single one, and what is wrong."""
+        """Return the outcome in at most 25 lines: scenes, or the figures of one scene, and problems."""
         summary = Table(
             title="Summary", title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False
         )
