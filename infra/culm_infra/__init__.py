@@ -8,7 +8,7 @@ Packages and modules:
 - ``protocols``: tables of the commands and settings that each protocol adds.
 - ``settings``: one settings tree for every command (flag, then environment, then ``culm.toml``).
 - ``sections``: the branches that protocols and jobs add to that tree.
-- ``doctor``: checks of this machine, each with a remedy.
+- ``doctor``: checks of an installation, each with a remedy.
 - ``running``: the status sockets of jobs on this machine.
 - ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
 - ``columns``: tables of commands and reports.

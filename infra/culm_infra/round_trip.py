@@ -1,11 +1,12 @@
-"""One record through Kafka and back, on a temporary topic."""
+"""Records through Kafka and back, on a temporary topic, and the offset of this machine's clock."""
 
 from __future__ import annotations
 
 import time
 import uuid
+from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -21,17 +22,26 @@ class RoundTripError(InfraError):
     code = "kafka.round_trip"
 
 
-def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
-    """Create a topic, produce a record, consume it, delete the topic; each step within ``timeout_s``.
+@dataclass(frozen=True, slots=True)
+class BrokerClock:
+    """Offset of this machine's clock against the broker's; positive if this machine is ahead."""
 
-    Raises `RoundTripError` (with the client's last error if a broker does not answer),
+    offset_s: float
+    uncertainty_s: float
+    """Half of the round trip: the broker stored the record at an unknown moment within it."""
+
+
+def round_trip(settings: KafkaSettings, *, timeout_s: float) -> BrokerClock | None:
+    """Create a topic, produce two records, consume them, delete the topic; each step within ``timeout_s``.
+
+    Returns the clock's offset, from the time at which the broker stored the second record; None if the broker
+    did not report it. Raises `RoundTripError` (with the client's last error if a broker does not answer),
     confluent_kafka.KafkaException, or `KafkaSettingsError`.
     """
     # The client reports failed connections and logins only here; calls then just time out.
     errors: list[str] = []
     admin = clients.admin(_quiet(settings))
     topic = f"{doctor_prefix(settings)}{uuid.uuid4().hex[:12]}"
-    payload = uuid.uuid4().bytes
     producer = clients.producer(_quiet(settings), on_error=lambda error: errors.append(error.str()))
     try:
         _create(admin, topic, settings, timeout_s)
@@ -39,24 +49,40 @@ def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
         producer.poll(1.0)  # lets the client say what it knows
         raise RoundTripError(_with_reason(_message(error), errors)) from error
     try:
-        failures: list[KafkaError] = []
-        producer.produce(
-            topic, value=payload, on_delivery=lambda error, _: failures.append(error) if error else None
-        )
-        if producer.flush(timeout_s) or failures:
-            reason = str(failures[0]) if failures else f"no acknowledgement within {timeout_s:g} s"
-            raise RoundTripError(_with_reason(f"produce: {reason}", errors))
-        _consume(settings, topic, payload, timeout_s)
+        # The first record also waits for the connection to the topic's leader, so the second one is measured.
+        _produce(producer, topic, uuid.uuid4().bytes, errors, timeout_s)
+        payload = uuid.uuid4().bytes
+        began_s, began = time.time(), time.monotonic()
+        _produce(producer, topic, payload, errors, timeout_s)
+        half_s = (time.monotonic() - began) / 2
+        stored_ms = _consume(settings, topic, payload, timeout_s)
     finally:
         admin.delete_topics([topic], operation_timeout=timeout_s)[topic].result()
+    return None if stored_ms is None else BrokerClock(began_s + half_s - stored_ms / 1000, half_s)
+
+
+def _produce(producer: Producer, topic: str, payload: bytes, errors: list[str], timeout_s: float) -> None:
+    failures: list[KafkaError] = []
+    producer.produce(
+        topic, value=payload, on_delivery=lambda error, _: failures.append(error) if error else None
+    )
+    if producer.flush(timeout_s) or failures:
+        reason = str(failures[0]) if failures else f"no acknowledgement within {timeout_s:g} s"
+        raise RoundTripError(_with_reason(f"produce: {reason}", errors))
 
 
 def _create(admin: AdminClient, topic: str, settings: KafkaSettings, timeout_s: float) -> None:
-    new = NewTopic(topic, num_partitions=1, replication_factor=settings.replication_factor or -1)
+    new = NewTopic(
+        topic,
+        num_partitions=1,
+        replication_factor=settings.replication_factor or -1,
+        config={"message.timestamp.type": "LogAppendTime"},
+    )
     admin.create_topics([new], request_timeout=timeout_s)[topic].result()
 
 
-def _consume(settings: KafkaSettings, topic: str, payload: bytes, timeout_s: float) -> None:
+def _consume(settings: KafkaSettings, topic: str, payload: bytes, timeout_s: float) -> int | None:
+    """Return the time at which the broker stored the record; None if it is not the broker's."""
     # Assigned by hand, so that no group and no right on a group is needed.
     consumer = clients.consumer(_quiet(settings), group_id=topic)
     try:
@@ -70,7 +96,8 @@ def _consume(settings: KafkaSettings, topic: str, payload: bytes, timeout_s: flo
             if error is not None:
                 raise RoundTripError(f"consume: {error}")
             if message.value() == payload:
-                return
+                kind, time_ms = message.timestamp()
+                return time_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None
         raise RoundTripError(f"consume: the record did not come back within {timeout_s:g} s")
     finally:
         consumer.close()

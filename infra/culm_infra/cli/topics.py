@@ -223,7 +223,7 @@ def acls(
     # Rights follow from the names alone, so no broker is contacted.
     settings = settings_flags.load(prefix=prefix)
     kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
-    principals = _principals(principal or [], GRANTEES if program is None else (program,))
+    principals = principals_of(principal or [], GRANTEES if program is None else (program,))
     rights = every_right(kafka, GRANTEES if program is None else (program,))
     if form == "script":
         out.print(script(rights, principals), markup=False, end="")
@@ -235,7 +235,7 @@ def acls(
         results.rows(rows, ("program", "resource", "name", "pattern", "operation"))
 
 
-def _principals(texts: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
+def principals_of(texts: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
     """Return the principal of every program; `texts` sets those of shown programs. Raises
     typer.BadParameter.
     """

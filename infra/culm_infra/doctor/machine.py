@@ -1,7 +1,4 @@
-"""Checks of this machine, each with a remedy: one function per check; none changes anything.
-
-Only the Kafka check creates a topic, which it deletes again.
-"""
+"""This machine: Python, the distributions, Java, the jars, ports and disk."""
 
 from __future__ import annotations
 
@@ -11,61 +8,15 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from culm_infra.errors import SettingsError
-from culm_infra.settings import CulmSettings, resolve_kafka, stack_directory
-from culm_infra.stack import (
-    JavaNotFoundError,
-    Stack,
-    StackNotRunningError,
-    StackPortError,
-    find_java,
-    jars,
-    ports,
-)
-from culm_models.errors import CulmError
-from culm_topics.kafka.clients import KafkaSettings
+from culm_infra.doctor.finding import Finding, State
+from culm_infra.stack import JavaNotFoundError, Stack, StackPortError, find_java, jars, ports
 
-State = Literal["ok", "warning", "failed", "skipped"]
-
-_KAFKA_TIMEOUT_S = 15.0
 _FAILED_BELOW_BYTES = 1 << 30
 _WARNED_BELOW_BYTES = 5 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Result of a check; ``advice`` is the remedy, if one is needed."""
-
-    name: str
-    state: State
-    detail: str
-    advice: str | None = None
-
-
-def examine(settings: CulmSettings) -> Iterator[Finding]:
-    """Yield every finding; checks come after those that they depend on."""
-    yield check_python()
-    for requirement in _REQUIREMENTS:
-        yield check_distribution(requirement)
-    yield check_pyspark_python()
-    yield check_java()
-    for name in jars.JAR_SETS:
-        yield check_jars(name)
-    stack = Stack(stack_directory(settings))
-    yield check_ports(stack)
-    yield check_disk(stack.directory)
-    yield check_kafka(settings)
-
-
-def is_healthy(findings: list[Finding]) -> bool:
-    """Whether no check failed; warnings and skipped checks do not count."""
-    return all(finding.state != "failed" for finding in findings)
 
 
 def check_python() -> Finding:
@@ -96,6 +47,12 @@ _REQUIREMENTS = (
 )
 
 
+def check_distributions() -> Iterator[Finding]:
+    """Check the versions of the distributions that the jobs need."""
+    for requirement in _REQUIREMENTS:
+        yield check_distribution(requirement)
+
+
 def check_distribution(requirement: Requirement) -> Finding:
     """Check that the installed version of a distribution is supported."""
     try:
@@ -122,7 +79,7 @@ def check_distribution(requirement: Requirement) -> Finding:
     )
 
 
-def check_pyspark_python() -> Finding:
+def check_pyspark_python(timeout_s: float = 30.0) -> Finding:
     """Check that Spark's workers would run on the same Python version."""
     wanted = os.environ.get("PYSPARK_PYTHON")
     name = "pyspark_python"
@@ -131,7 +88,7 @@ def check_pyspark_python() -> Finding:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
         answer = subprocess.run(
-            [wanted, "-c", code], capture_output=True, text=True, check=True, timeout=30
+            [wanted, "-c", code], capture_output=True, text=True, check=True, timeout=timeout_s
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         return Finding(
@@ -155,6 +112,12 @@ def check_java() -> Finding:
     except JavaNotFoundError as error:
         return Finding("java", "failed", str(error), error.hint)
     return Finding("java", "ok", f"{java.version} from {java.origin}, {java.home}")
+
+
+def check_jar_sets() -> Iterator[Finding]:
+    """Check every set of jars."""
+    for name in jars.JAR_SETS:
+        yield check_jars(name)
 
 
 def check_jars(name: jars.JarSet) -> Finding:
@@ -209,60 +172,6 @@ def check_disk(directory: Path) -> Finding:
         return Finding("disk", "ok", detail)
     state: State = "failed" if free_bytes < _FAILED_BELOW_BYTES else "warning"
     return Finding("disk", state, detail, "make room, or keep the stack elsewhere with --stack DIR")
-
-
-def check_kafka(settings: CulmSettings) -> Finding:
-    """Check that a record passes through the configured Kafka, on a topic of its own."""
-    try:
-        kafka = resolve_kafka(settings)
-    except (SettingsError, StackNotRunningError) as error:
-        return Finding("kafka", "skipped", str(error), error.hint)
-    began = time.monotonic()
-    try:
-        from culm_infra.round_trip import round_trip
-
-        round_trip(kafka, timeout_s=_KAFKA_TIMEOUT_S)
-    except Exception as error:
-        return Finding("kafka", "failed", f"{kafka.bootstrap}: {_text(error)}", _kafka_advice(error, kafka))
-    return Finding(
-        "kafka", "ok", f"{kafka.bootstrap}: produced and consumed in {time.monotonic() - began:.1f} s"
-    )
-
-
-def _text(error: Exception) -> str:
-    return str(error) if isinstance(error, CulmError) else f"{type(error).__name__}: {error}"
-
-
-_Rule = tuple[str, Callable[[KafkaSettings], str]]
-_ADVICE: tuple[_Rule, ...] = (
-    (
-        "GSSAPI",
-        lambda _kafka: (
-            "set sasl.mechanism (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER) in [kafka]: "
-            "without it SASL means GSSAPI, which the client library does not have"
-        ),
-    ),
-    (
-        "AUTHORIZATION",
-        lambda kafka: (
-            f"the user is missing a right: this check creates, writes, reads and deletes {kafka.prefix}"
-            "doctor-*; `culm topics acls --program admin` prints what that takes"
-        ),
-    ),
-    (
-        "AUTHENTICATION",
-        lambda _kafka: "check sasl.mechanism, sasl.username and sasl.password in [kafka]",
-    ),
-    ("SSL", lambda _kafka: "check security.protocol and ssl.ca.location (or ssl.ca.pem) in [kafka]"),
-)
-
-
-def _kafka_advice(error: Exception, kafka: KafkaSettings) -> str:
-    message = str(error).upper()
-    for mark, advice in _ADVICE:
-        if mark in message:
-            return advice(kafka)
-    return f"is {kafka.bootstrap} right and reachable? `culm stack status` shows the local stack"
 
 
 def _dotted(numbers: tuple[int, ...]) -> str:
