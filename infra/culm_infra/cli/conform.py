@@ -17,7 +17,10 @@ def conform(
     list_operations: Annotated[
         bool, typer.Option("--list", help="Print every operation with its arguments.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print JSON Lines: one object for each operation; goes with --list."),
+    ] = False,
     big_ints_as_text: Annotated[
         bool,
         typer.Option(

@@ -73,6 +73,46 @@ def test_help_shows_the_usual_forms(words: tuple[str, ...], capsys: pytest.Captu
     assert not re.search(r"<(bool|str|int|float|path|list)", shown)
 
 
+ONE_MEANING = {
+    "--name": "A global name, by which it can be found everywhere.",
+    "--dir": "Keeps the key and the data here; by default in the user's data directory.",
+    "--from": "Where to start",
+    "--policy": "Who may read and write what",
+    "--mode": "1 read, 2 write, 4 live",
+    "--wait": "Wait until it is acknowledged or given up.",
+    "--keep": "Leave the stack up",
+    "--stack": "The local stack",
+    "--config": "The settings file",
+    "--json": "Print JSON Lines",
+}
+"""Beginnings of the help of options that once had several meanings."""
+
+
+@pytest.mark.parametrize("option", ONE_MEANING)
+def test_an_option_has_one_meaning_everywhere(option: str) -> None:
+    shown = {
+        " ".join(words): parameter.help
+        for words, command in COMMANDS.items()
+        for parameter in command.params
+        if option in parameter.opts
+    }
+    others = {name: text for name, text in shown.items() if not text.startswith(ONE_MEANING[option])}
+    assert shown
+    assert not others
+
+
+@pytest.mark.parametrize(("option", "form"), [("--peer", "PEER_ID"), ("--timeout", "SECONDS")])
+def test_an_option_takes_the_same_form_everywhere(option: str, form: str) -> None:
+    forms = {
+        parameter.metavar
+        for words, command in COMMANDS.items()
+        if words[0] != "demo"
+        for parameter in command.params
+        if option in parameter.opts
+    }
+    assert forms == {form}
+
+
 def _has(words: tuple[str, ...], option: str) -> bool:
     return any(option in parameter.opts for parameter in COMMANDS[words].params)
 

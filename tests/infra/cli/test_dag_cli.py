@@ -349,7 +349,7 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(
         assert httpx.get(path).content == (site / "index.html").read_bytes()
         assert httpx.post(bound["url"] + nodes, content=b"").status_code == 401
     page = "https://page.example"
-    with serving(culm, "--http", "--writable", "--origin", page) as bound:
+    with serving(culm, "--http", "--writable", "--allow-origin", page) as bound:
         for origin, seen in ((page, page), ("https://other.example", None)):
             answer = httpx.get(bound["url"] + "/openapi.json", headers={"Origin": origin})
             assert answer.headers.get("access-control-allow-origin") == seen
@@ -371,8 +371,8 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(
     culm("serve", "127.0.0.1:0", "--limit", "max_reads=1", status=2)
     culm("serve", "127.0.0.1:0", *tls, status=2)
     culm("serve", "127.0.0.1:0", "--writable", status=2)
-    culm("serve", "127.0.0.1:0", "--origin", page, status=2)
-    culm("serve", "127.0.0.1:0", "--http", "--origin", "*", status=2)
+    culm("serve", "127.0.0.1:0", "--allow-origin", page, status=2)
+    culm("serve", "127.0.0.1:0", "--http", "--allow-origin", "*", status=2)
     culm("serve", "127.0.0.1:0", "--http", "--space", put["space"], status=2)
 
 

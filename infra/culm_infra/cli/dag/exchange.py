@@ -161,7 +161,7 @@ def serve(
     origins: Annotated[
         list[str] | None,
         typer.Option(
-            "--origin",
+            "--allow-origin",
             metavar="ORIGIN",
             help="With --http: pages of this origin may call, as https://example.org. Repeatable.",
         ),

@@ -79,7 +79,7 @@ ConnectorDirectory = Annotated[
     typer.Option(
         "--dir",
         metavar="DIR",
-        help="Keeps the key and the index here; by default in the user's data directory.",
+        help="Keeps the key and the data here; by default in the user's data directory.",
     ),
 ]
 DatagramSize = Annotated[str | None, typer.Option("--datagram-size", help="1200, 1452, 8900 bytes, or auto.")]

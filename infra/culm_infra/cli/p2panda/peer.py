@@ -13,6 +13,7 @@ import typer
 
 from culm_infra.cli.connector import address
 from culm_infra.cli.kit import options
+from culm_infra.cli.kit.data_folder import DataDirectory
 from culm_infra.cli.kit.log_names import parse_log_name
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
 _IMPORT_CHUNK = 1_000
 _KEY_DIGITS: Final = 64
 
-Directory = Annotated[
-    Path | None,
-    typer.Option("--dir", help="Holds key and logs; by default the user's data directory."),
-]
 Schemas = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,7 +49,7 @@ Schemas = Annotated[
 ]
 
 
-def init(directory: Directory = None, *, results: Results) -> None:
+def init(directory: DataDirectory = None, *, results: Results) -> None:
     """Create a key for this peer.
 
     Example: `culm p2panda peer init --dir ./alice`
@@ -86,7 +83,7 @@ def publish(
     previous: Annotated[
         list[str] | None, typer.Option(help="Operations that it follows, in hex; by default the latest.")
     ] = None,
-    directory: Directory = None,
+    directory: DataDirectory = None,
     results: Results,
 ) -> None:
     """Write one operation to a log of this peer if p2panda nodes accept it.
@@ -124,7 +121,7 @@ def publish(
 
 def import_logs(
     file: Annotated[typer.FileText, typer.Argument(help="JSON Lines of entry and operation; - for stdin.")],
-    directory: Directory = None,
+    directory: DataDirectory = None,
     *,
     results: Results,
 ) -> None:
@@ -154,7 +151,7 @@ def import_logs(
 
 
 def export(
-    directory: Directory = None,
+    directory: DataDirectory = None,
     *,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="PATH", help="The file to write; - prints the lines.")
@@ -197,7 +194,7 @@ def sync(
     ] = None,
     expect: options.ExpectedPeer = None,
     schema: Schemas = None,
-    directory: Directory = None,
+    directory: DataDirectory = None,
     datagram_size: options.DatagramSize = None,
     mode: options.SyncMode = None,
     latency: options.Latency = False,
@@ -268,7 +265,7 @@ def serve(
     ),
     *,
     schema: Schemas = None,
-    directory: Directory = None,
+    directory: DataDirectory = None,
     results: Results,
 ) -> None:
     """Accept peers until interrupted.
@@ -297,7 +294,7 @@ def show(
         ),
     ] = None,
     *,
-    directory: Directory = None,
+    directory: DataDirectory = None,
     results: Results,
 ) -> None:
     """List an author's logs, or the entries of one log.
@@ -327,7 +324,7 @@ def _author_and_log(text: str | None) -> tuple[bytes | None, int | None]:
     return parse_log_name(text, "KEY[/LOG_ID]")
 
 
-def status(directory: Directory = None, *, results: Results) -> None:
+def status(directory: DataDirectory = None, *, results: Results) -> None:
     """Show the contents of this peer's store.
 
     Example: `culm p2panda peer status --json`

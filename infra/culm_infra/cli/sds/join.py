@@ -55,7 +55,8 @@ def join(
         typer.Option(
             "--from",
             metavar="beginning|now|NUMBER|TIME",
-            help="--hosted: where to start, as for `culm sds tail`; by default where this client stopped.",
+            help="Where to start, as for `culm sds tail`; by default where this client stopped. "
+            "Goes with --hosted.",
             autocompletion=options.words("beginning", "now"),
         ),
     ] = None,
