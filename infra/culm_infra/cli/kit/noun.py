@@ -92,7 +92,9 @@ def _name_argument(parameter: Any) -> None:
 def _bare(metavar: str) -> str:
     """Return the name of an argument without the marks of an optional or a repeated one."""
     name = metavar.removesuffix("…").removesuffix("...")
-    return name[1:-1] if name.startswith("[") and name.endswith("]") else name
+    if name.startswith("[") and name.endswith("]"):
+        name = name[1:-1]
+    return name if name == metavar else _bare(name)
 
 
 _TYPES: Final = {
