@@ -72,7 +72,7 @@ async def test_running_processes_are_shown_with_peers_and_progress(world: World,
     assert (status, shown) == (3, "") and "culm job run" in remark
     world.jobs.start()
     pid = world.jobs.pid
-    while not (found := await documents(world, "job", "status")):
+    while not (job_documents := await documents(world, "job", "status")):
         world.check()
         await asyncio.sleep(0.2)
-    assert found[0]["pid"] == pid
+    assert job_documents[0]["pid"] == pid

@@ -199,26 +199,26 @@ def _read_environment(sources: Sources, environment: Mapping[str, str]) -> None:
     for name in names:
         if name in PROGRAM_VARIABLES or name in TEST_VARIABLES or _is_of_a_pod(name, environment):
             continue
-        found = _in_the_tree(name)
+        match = _in_the_tree(name)
         raw = environment[name]
-        if found is None and name.endswith(FILE_SUFFIX):
+        if match is None and name.endswith(FILE_SUFFIX):
             base = name.removesuffix(FILE_SUFFIX)
-            found = _in_the_tree(base) or _free_name(base)
-            if found is not None:
+            match = _in_the_tree(base) or _free_name(base)
+            if match is not None:
                 if base in environment:
-                    sources.refuse(f"{base}, {name}", dotted(found[0]), "both variables are set; unset one")
+                    sources.refuse(f"{base}, {name}", dotted(match[0]), "both variables are set; unset one")
                     continue
-                content = _content(sources, name, Path(raw), found[0])
+                content = _content(sources, name, Path(raw), match[0])
                 if content is None:
                     continue
                 raw = content
-        found = found or _free_name(name)
-        if found is None:
+        match = match or _free_name(name)
+        if match is None:
             near = suggest_variable(name)
             did = f"; did you mean {near}?" if near else "; `culm settings reference` has all names"
             sources.refuse(name, "", f"no such setting{did}")
             continue
-        path, setting = found
+        path, setting = match
         value = _parsed(sources, name, raw, path, setting)
         if value is not None:
             sources.put(path, value, name)

@@ -202,8 +202,8 @@ def test_a_sync_that_waits_says_for_whom_within_a_second(line: str) -> None:
         caller = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert caller.stderr is not None
         try:
-            told = itertools.takewhile(lambda printed: "waiting for" not in printed, caller.stderr)
-            assert "new folder" in "".join(told)
+            earlier_lines = itertools.takewhile(lambda printed: "waiting for" not in printed, caller.stderr)
+            assert "new folder" in "".join(earlier_lines)
             assert caller.poll() is None
         finally:
             caller.terminate()

@@ -91,9 +91,9 @@ def test_the_place_of_a_record_is_a_partition_and_an_offset(text: str) -> None:
 )
 def test_every_command_that_reads_a_stream_answers_a_wrong_place_alike(command: str, capsys: Capture) -> None:
     assert run([*command.split(), "--from", "12x"]) == 2
-    told = " ".join(capsys.readouterr().err.replace("│", " ").split())
-    assert "'12x' is not a place to start: give beginning, now, " in told
-    assert "or a time as 2026-11-27T10:00 or 10m" in told
+    printed = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "'12x' is not a place to start: give beginning, now, " in printed
+    assert "or a time as 2026-11-27T10:00 or 10m" in printed
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def test_a_file_given_twice_is_wrong_usage(tmp_path: Path) -> None:
 def test_all_findings_are_reported_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text('prefx = "a."\n[connector]\nlisten = "4455"\n[job]\nshards = 0\n')
-    found = problems(capsys, file)
-    assert {name: place for name, (place, _) in found.items()} == {
+    findings = problems(capsys, file)
+    assert {name: place for name, (place, _) in findings.items()} == {
         "prefx": f"{file}:1",
         "connector.listen": f"{file}:3",
         "job.shards": f"{file}:5",
@@ -71,17 +71,20 @@ private_key = "{tmp_path}/tls.pem"
 debug_key_log = "{tmp_path}"
 """
     )
-    found = problems(capsys, file)
-    assert found["kafka.ssl.ca.location"] == (f"{file}:2", f"the file {tmp_path}/missing.pem does not exist")
-    assert found["connector.directory"] == (f"{file}:4", f"{tmp_path}/peers.toml is not a folder")
-    assert found["connector.allow_list"][0] == f"{file}:5"
-    assert "must hold a table, `peers`" in found["connector.allow_list"][1]
-    assert found["connector.bamboo.policy"][0] == f"{file}:7"
-    assert found["connector.bamboo.tls.ca"] == (f"{file}:8", f"{tmp_path} is not a file")
-    assert found["connector.chotki.tls.certificate"][0] == f"{file}:10"
-    assert "not a certificate with its private key" in found["connector.chotki.tls.certificate"][1]
-    assert found["connector.transport.debug_key_log"] == (f"{file}:13", f"{tmp_path} is a folder")
-    assert len(found) == 7
+    findings = problems(capsys, file)
+    assert findings["kafka.ssl.ca.location"] == (
+        f"{file}:2",
+        f"the file {tmp_path}/missing.pem does not exist",
+    )
+    assert findings["connector.directory"] == (f"{file}:4", f"{tmp_path}/peers.toml is not a folder")
+    assert findings["connector.allow_list"][0] == f"{file}:5"
+    assert "must hold a table, `peers`" in findings["connector.allow_list"][1]
+    assert findings["connector.bamboo.policy"][0] == f"{file}:7"
+    assert findings["connector.bamboo.tls.ca"] == (f"{file}:8", f"{tmp_path} is not a file")
+    assert findings["connector.chotki.tls.certificate"][0] == f"{file}:10"
+    assert "not a certificate with its private key" in findings["connector.chotki.tls.certificate"][1]
+    assert findings["connector.transport.debug_key_log"] == (f"{file}:13", f"{tmp_path} is a folder")
+    assert len(findings) == 7
 
 
 def test_files_that_will_be_created_need_not_exist(tmp_path: Path) -> None:

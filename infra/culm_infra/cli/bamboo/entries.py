@@ -219,8 +219,8 @@ def drop(
     with flags.open() as store:
         key = parse_log(log, flags.path)
         with store.exclusively():
-            held = store.held_between(key, first, last or store.highest_entry(key))
-            seq_nums = [seq_num for seq_num in held if store.has_payload(key, seq_num)]
+            stored = store.held_between(key, first, last or store.highest_entry(key))
+            seq_nums = [seq_num for seq_num in stored if store.has_payload(key, seq_num)]
             freed = sum(store.drop_payload(key, seq_num) for seq_num in seq_nums)
     row = {"log": log_name(key), "payloads": len(seq_nums), "bytes": freed}
     results.one(row, f"{len(seq_nums):,} payloads deleted, {freed:,} bytes")

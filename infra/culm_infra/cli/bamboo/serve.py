@@ -153,8 +153,8 @@ async def _serve(
             words = f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}"
             results.event({"event": "listening", "url": str(bound)}, words)
             bounds.append(bound)
-        held = await peer.read(lambda store: store.logs)
-        of_log = f" --log {log_name(held[0])}" if held else ""
+        stored_logs = await peer.read(lambda store: store.logs)
+        of_log = f" --log {log_name(stored_logs[0])}" if stored_logs else ""
         results.next(f"culm bamboo sync {bounds[0]}{of_log} --dir other")
         # If there are rules, they say what is followed, unless logs are named.
         followed = await peer.read(lambda store: chosen_logs(names, store)) if names or rules is None else []
