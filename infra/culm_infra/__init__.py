@@ -9,6 +9,7 @@ Packages and modules:
 - ``settings``: one settings tree for every command (flag, then environment, then ``culm.toml``).
 - ``sections``: the branches that protocols and jobs add to that tree.
 - ``doctor``: checks of an installation, each with a remedy.
+- ``support``: an archive that describes an installation, without secrets.
 - ``running``: the status sockets of jobs on this machine.
 - ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
 - ``columns``: tables of commands and reports.

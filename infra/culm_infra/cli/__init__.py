@@ -2,7 +2,8 @@
 
 - ``root``: the table of nouns. ``kit``: what the commands share.
 - ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``,
-  ``about`` (version and help): nouns that belong to no single protocol. ``status``: what runs here.
+  ``support``, ``about`` (version and help): nouns that belong to no single protocol. ``status``: what runs
+  here.
 - ``logs``: replicated logs. ``rejected``: refused data. ``p2panda``, ``sds``, ``chotki``, ``bamboo``,
   ``dag``: one noun per protocol.
 

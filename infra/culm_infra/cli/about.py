@@ -19,10 +19,15 @@ def version(*, results: Results) -> None:
 
     Example: `culm version --json`
     """
-    versions = {"culm": _version_of("culm"), "python": platform.python_version()}
-    versions |= {name: _version_of(name) for name in _SHOWN}
-    text = "\n".join(f"{name} {number or 'is not installed'}" for name, number in versions.items())
-    results.one(versions, text)
+    found = versions()
+    text = "\n".join(f"{name} {number or 'is not installed'}" for name, number in found.items())
+    results.one(found, text)
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of Culm, Python and the libraries that matter most; None is not installed."""
+    own = {"culm": _version_of("culm"), "python": platform.python_version()}
+    return own | {name: _version_of(name) for name in _SHOWN}
 
 
 def _version_of(distribution: str) -> str | None:

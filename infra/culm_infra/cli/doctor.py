@@ -70,7 +70,9 @@ def examined(kafka: KafkaFlags, principals: dict[Grantee, str] | None = None) ->
     from culm_infra.cli.kit.reaching import announced
     from culm_infra.doctor.examination import checks
 
-    for check in checks(_settings(kafka), kafka.config, timeout_s=kafka.patience_s, principals=principals):
+    for check in checks(
+        settings_or_none(kafka), kafka.config, timeout_s=kafka.patience_s, principals=principals
+    ):
         with (
             err.status(f"checking {escape(check.name)}"),
             announced(f"{check.name}: waiting for {check.waits_for}"),
@@ -79,8 +81,11 @@ def examined(kafka: KafkaFlags, principals: dict[Grantee, str] | None = None) ->
         yield from findings
 
 
-def _settings(kafka: KafkaFlags) -> CulmSettings | None:
-    """Return the settings in force; None if the file or the environment is wrong."""
+def settings_or_none(kafka: KafkaFlags) -> CulmSettings | None:
+    """Return the settings in force; None if the file or the environment is wrong.
+
+    Raises `SettingsError` if a flag is wrong.
+    """
     from culm_infra.settings import load
 
     try:

@@ -28,6 +28,7 @@ NOUNS: dict[str, str] = {
     "jars": "jars:app",
     "settings": "settings:app",
     "doctor": "doctor:doctor",
+    "support-bundle": "support:support_bundle",
     "conform": "conform:conform",
     "version": "about:version",
     "help": "about:help_",
