@@ -96,7 +96,7 @@ def test_the_variables_of_programs_are_those_that_they_read() -> None:
         for floor in ("models", "topics", "streaming", "connectors", "infra")
         for path in (ROOT / floor).rglob("*.py")
     ]
-    read = re.compile(r"""(?:environ(?:\.get\(|\[)|envvar=)\s*["'](CULM_[A-Z_]+)["']""")
+    read = re.compile(r"""(?:environ(?:\.get\(|\[)|envvar=|directory_option\()\s*["'](CULM_[A-Z_]+)["']""")
     names = {name for path in packages for name in read.findall(path.read_text())}
     settings = {setting.variable for setting in all_settings()}
     assert names - settings == set(PROGRAM_VARIABLES)
