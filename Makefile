@@ -39,8 +39,9 @@ docs: $(STAMP)   ## Build the site of the documentation in build/site; a broken 
 reference: $(STAMP)  ## Render the pages of the documentation that follow from the code.
 	$(BIN)/python -m docs.reference
 
-diagrams: $(STAMP)  ## Draw docs/diagrams/*.svg from the text beside them.
+diagrams: $(STAMP)  ## Draw docs/diagrams/*.svg and docs/screens/*.svg from the text beside them.
 	$(BIN)/python -m docs.diagrams.render
+	$(BIN)/python -m docs.screens.render
 
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not kafka and not spark and not soak" $(DURATIONS)
