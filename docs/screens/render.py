@@ -1,7 +1,7 @@
 """Draws docs/screens/*.svg: terminals with the output of commands, from the recorded text beside them.
 
-A text file has the lines of a terminal, with its colours as escape sequences; a line that begins with ``$ `` is
-typed. ``make diagrams`` draws them. The drawings load no font and nothing else.
+A text file has the lines of a terminal, with its colours as escape sequences; a line that begins with ``$ ``
+is typed. ``make diagrams`` draws them. The drawings load no font and nothing else.
 """
 
 from __future__ import annotations
