@@ -13,6 +13,8 @@ from culm_models.keys import KeyPair
 
 KEY_FILE = "private.key"
 
+_WRONG_KEY_HINT = "a key file has 64 hexadecimal digits: restore it from a copy, or choose another --dir"
+
 
 class KeyFileError(ConnectorError):
     """A key file that is missing, unreadable, readable by others, or malformed."""
@@ -33,11 +35,13 @@ def load_key(folder: Path, *, hint: str | None = None) -> KeyPair:
     except FileNotFoundError as error:
         raise KeyFileError(f"{path} does not exist", hint=hint) from error
     except (OSError, ValueError) as error:
-        raise KeyFileError(f"{path} cannot be read as a key") from error
+        raise KeyFileError(f"{path} cannot be read as a key", hint=_WRONG_KEY_HINT) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise KeyFileError(f"{path} is open to other users", hint=f"chmod 600 {path}")
     if len(private_key) != 32:
-        raise KeyFileError(f"{path} holds {len(private_key)} bytes instead of the 32 of a private key")
+        raise KeyFileError(
+            f"{path} holds {len(private_key)} bytes instead of the 32 of a private key", hint=_WRONG_KEY_HINT
+        )
     return KeyPair.from_private_key(private_key)
 
 

@@ -268,6 +268,15 @@ async def test_an_error_in_the_body_reaches_the_caller_as_it_is(tmp_path: Path) 
     assert json.dumps([task.get_name() for task in asyncio.all_tasks()]).count("Task") <= 1
 
 
+@pytest.mark.parametrize("text", ["garbage", "00ff", ""])
+def test_a_malformed_key_file_is_refused_with_a_remedy(tmp_path: Path, text: str) -> None:
+    make_key(tmp_path / "peer")
+    (tmp_path / "peer" / KEY_FILE).write_text(text)
+    with pytest.raises(KeyFileError) as raised:
+        load_key(tmp_path / "peer")
+    assert "64 hexadecimal digits" in str(raised.value.hint)
+
+
 def test_a_peer_without_a_key_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError) as raised:
         ReferencePeer(tmp_path)
