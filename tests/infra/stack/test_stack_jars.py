@@ -71,7 +71,8 @@ def test_a_wrong_sum_is_an_error_that_names_the_file(
     monkeypatch.setenv("CULM_JARS_DIR", str(copied))
     assert run(["jars", "fetch", "--set", "spark"]) == 1
     assert run(["jars", "list", "--set", "spark", "--json"]) == 3
-    states = {row["coordinate"]: row["state"] for row in json.loads(capsys.readouterr().out)}
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    states = {row["coordinate"]: row["state"] for row in rows}
     assert sorted(states.values()) == ["present", "present", "present", "wrong sum"]
 
 
