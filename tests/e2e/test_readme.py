@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from culm_infra.stack.ports import free_ports
+from tests.support.process.own_machine import own_machine
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -40,19 +39,6 @@ def pasted(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-def own_machine(folder: Path) -> dict[str, str]:
-    """An environment whose stack, keys, logs and settings lie in a folder; jars stay where they are."""
-    homes = {f"XDG_{name}_HOME": str(folder / "home" / name.lower()) for name in ("DATA", "STATE", "CONFIG")}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CULM_")}
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    quick = {
-        "CULM_STACK__QUICK_START": "true",
-        "CULM_JOB__QUICK_START": "true",
-        "CULM_JOB__MASTER": "local[2]",
-    }
-    return {**kept, **homes, **quick, "PATH": programs, "NO_COLOR": "1", "COLUMNS": "120"}
 
 
 def test_the_readme_fits_on_a_page() -> None:
