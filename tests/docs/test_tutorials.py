@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.docs.tutorial import run
-from tests.support.process.own_machine import own_machine
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
 LIMIT_S = 420
@@ -15,7 +14,7 @@ LIMIT_S = 420
 
 def tutorial(name: str, folder: Path) -> None:
     (folder / "work").mkdir()
-    run(TUTORIALS / f"{name}.md", folder / "work", own_machine(folder), LIMIT_S)
+    run(TUTORIALS / f"{name}.md", folder / "work", folder, LIMIT_S)
 
 
 def test_the_tutorial_of_protocol_implementers(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ of `text` before it.
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 from culm_infra.stack.ports import free_ports
+from tests.support.process.own_machine import paste
 
 _BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "=== text"
@@ -25,10 +25,14 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return _BLOCK.findall(text)
 
 
-def run(page: Path, folder: Path, environment: dict[str, str], limit_s: float) -> None:
-    """Run a tutorial. Raises `AssertionError` with its output if a command fails or a text is missing."""
+def run(page: Path, folder: Path, home: Path, limit_s: float) -> None:
+    """Run a tutorial in a folder, with the data of `culm` below `home`.
+
+    Raises `AssertionError` with its output if a command fails or a text is missing.
+    """
     script = [
-        "trap 'kill $(jobs -p) 2>/dev/null || true; wait; culm stack down >/dev/null 2>&1 || true' EXIT"
+        "exec 2>&1",
+        "trap 'kill $(jobs -p) 2>/dev/null || true; wait; culm stack down >/dev/null 2>&1 || true' EXIT",
     ]
     expected = []
     for number, (language, content) in enumerate(blocks(page)):
@@ -37,20 +41,10 @@ def run(page: Path, folder: Path, environment: dict[str, str], limit_s: float) -
             script.append(f"echo '{_MARK}'")
         elif language == "python":
             (folder / f"block{number}.py").write_text(content, encoding="utf-8")
-            script.append(f"python block{number}.py 2>&1")
+            script.append(f"python block{number}.py")
         else:
             script.append(content)
-    done = subprocess.run(
-        ["timeout", "--kill-after", "30", str(limit_s), "bash", "-eu", "-o", "pipefail"],
-        # From its standard input, as a terminal gets it: a command that reads there would take what follows.
-        input="\n".join((*script, "")),
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    done = paste("\n".join((*script, "")), folder, home, limit_s)
     assert done.returncode == 0, done.stdout
     shown = done.stdout.split(_MARK)
     assert len(shown) == len(expected) + 1, done.stdout

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from culm_infra.stack.ports import free_ports
-from tests.support.process.own_machine import own_machine
+from tests.support.process.own_machine import paste
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -28,19 +27,6 @@ def block(heading: str, language: str = "sh", number: int = 0) -> str:
     return str(blocks[number])
 
 
-def pasted(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a script from standard input, as in a terminal: a command that reads there takes the rest."""
-    return subprocess.run(
-        ["timeout", str(LIMIT_SECONDS), "bash", "-e"],
-        input=script,
-        cwd=folder,
-        env=own_machine(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_the_readme_fits_on_a_page() -> None:
     assert len(README.splitlines()) <= 150
 
@@ -51,7 +37,7 @@ def test_sixty_seconds_without_kafka_can_be_pasted(tmp_path: Path) -> None:
         assert commands.count(address) == 2
         commands = commands.replace(address, f"127.0.0.1:{free_ports(1)[0]}")
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    done = pasted(f"trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{commands}", tmp_path)
+    done = paste(f"trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{commands}", tmp_path, tmp_path, LIMIT_SECONDS)
     output = done.stdout + done.stderr
     assert done.returncode == 0, output
     assert "2 new entries" in output
@@ -87,7 +73,7 @@ trap - EXIT
 {ends[2]}
 echo DOWN
 """
-    done = pasted(script, tmp_path)
+    done = paste(script, tmp_path, tmp_path, LIMIT_SECONDS)
     output = done.stdout + done.stderr
     assert done.returncode == 0, output
     shown, consumed = done.stdout.split("CONSUMER\n")

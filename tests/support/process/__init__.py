@@ -6,6 +6,6 @@
 - `npm_driver`: a JavaScript driver as a process, installed once.
 - `optimised`: a pytest plugin that compiles the packages as `python -O` does.
 - `full_disk`: disks without space, and damaged files.
-- `own_machine`: an environment in which `culm` keeps everything in one folder.
+- `own_machine`: pasted commands whose `culm` keeps everything in one folder.
 - `argument_fuzz`: command lines of `culm`, drawn at random.
 """

@@ -1,8 +1,9 @@
-"""An environment for programs that use this machine as a new user would."""
+"""Commands that a new user pastes into a terminal, with all data of `culm` in one folder."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,3 +19,17 @@ def own_machine(folder: Path) -> dict[str, str]:
         "CULM_JOB__MASTER": "local[2]",
     }
     return {**kept, **homes, **quick, "PATH": programs, "NO_COLOR": "1", "COLUMNS": "120"}
+
+
+def paste(script: str, folder: Path, home: Path, limit_s: float) -> subprocess.CompletedProcess[str]:
+    """Run a script of bash in a folder, until a command of it fails; the data of `culm` is below `home`."""
+    return subprocess.run(
+        ["timeout", "--kill-after", "30", str(limit_s), "bash", "-eu", "-o", "pipefail"],
+        # From its standard input, as a terminal gets it: a command that reads there would take what follows.
+        input=script,
+        cwd=folder,
+        env=own_machine(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
