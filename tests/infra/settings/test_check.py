@@ -87,6 +87,19 @@ debug_key_log = "{tmp_path}"
     assert len(findings) == 7
 
 
+@pytest.mark.parametrize(
+    "listen", ["::1:4460", "tcp://0.0.0.0:4460", "edge/a:4460", "[[::1]]:4460", "edge:²"]
+)
+def test_the_address_of_dag_replication_has_the_form_of_every_address(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, listen: str
+) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text(f'connector.dag.listen = "{listen}"\n')
+    place, problem = problems(capsys, file)["connector.dag.listen"]
+    assert place == f"{file}:1"
+    assert "write HOST:PORT or quic://HOST:PORT" in problem
+
+
 def test_files_that_will_be_created_need_not_exist(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(

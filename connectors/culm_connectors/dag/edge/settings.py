@@ -8,9 +8,15 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from culm_connectors.dag.http.settings import AccessMode, DagHttpSettings
 from culm_connectors.dag.store.settings import GIB, DagFolderQuotas
+from culm_connectors.url import parse_url
 from culm_models.dag.ucan.did_key import did_from_text
 from culm_models.dag.validation_rules import LEEWAY_MAX, ValidationRules
 from culm_models.errors import CulmError
+
+
+def _quic_address(text: str) -> tuple[str, int]:
+    """Return host and port. Raises `ValueError` if the address is malformed."""
+    return parse_url(text, schemes=("quic",), default="quic").address
 
 
 class EdgeQuotas(BaseModel):
@@ -84,6 +90,13 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
     )
     busy_burst_s: float = Field(2.0, gt=0, description="Time that a principal may save up of its share.")
 
+    @field_validator("listen")
+    @classmethod
+    def _check_listen(cls, listen: str | None) -> str | None:
+        if listen is not None:
+            _quic_address(listen)
+        return listen
+
     @field_validator("spaces")
     @classmethod
     def _check_spaces(cls, spaces: tuple[str, ...]) -> tuple[str, ...]:
@@ -94,8 +107,6 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.listen is not None:
-            self.address()
         try:
             self.verdict()
         except CulmError as error:
@@ -103,11 +114,9 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
         return self
 
     def address(self) -> tuple[str, int]:
-        """Return host and port of `listen`. Raises `ValueError` if it is malformed."""
-        host, colon, port = (self.listen or "").rpartition(":")
-        if not (colon and host and port.isdigit() and int(port) <= 65_535):
-            raise ValueError(f"{self.listen}: write HOST:PORT")
-        return host.strip("[]"), int(port)
+        """Return host and port of `listen`, which must be set."""
+        assert self.listen is not None
+        return _quic_address(self.listen)
 
     def verdict(self) -> ValidationRules:
         """Return the deployment's rules as this process is configured (R28)."""
