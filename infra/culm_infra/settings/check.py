@@ -88,25 +88,36 @@ def _pairs(table: BaseModel, above: KeyPath) -> Iterator[tuple[KeyPath, tuple[Pa
 
 def _problem(name: str, path: Path) -> str | None:
     if name in _FOLDERS:
-        if path.exists() and not path.is_dir():
+        if _exists(path) and not path.is_dir():
             return f"{path} is not a folder"
         return _not_writable(path)
     if name in _WRITTEN_FILES:
-        return f"{path} is a folder" if path.is_dir() else _not_writable(path)
+        return f"{path} is a folder" if _exists(path) and path.is_dir() else _not_writable(path)
     return _unreadable(path)
 
 
 def _not_writable(path: Path) -> str | None:
     """Check the nearest part of a path that exists: the rest of it is created."""
-    existing = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    existing = next(each for each in (path.absolute(), *path.absolute().parents) if _exists(each))
     if not os.access(existing, os.W_OK):
         return f"{existing} is not writable"
     return None
 
 
+def _exists(path: Path) -> bool:
+    """Return whether a path exists; False for one that the system refuses, too."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _unreadable(path: Path) -> str | None:
-    if not path.exists():
-        return f"the file {path} does not exist"
+    try:
+        if not path.exists():
+            return f"the file {path} does not exist"
+    except OSError as error:
+        return f"the file {path} cannot be read: {error.strerror}"
     if not path.is_file():
         return f"{path} is not a file"
     return None if os.access(path, os.R_OK) else f"the file {path} is not readable"

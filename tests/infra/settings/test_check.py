@@ -87,6 +87,23 @@ debug_key_log = "{tmp_path}"
     assert len(findings) == 7
 
 
+def test_a_path_that_the_system_refuses_is_one_finding_among_all(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    refused = tmp_path / ("a" * 300)
+    file = tmp_path / "edge.toml"
+    file.write_text(
+        f'connector.allow_list = "{refused}"\nconnector.directory = "{refused}/b"\n'
+        f'connector.bamboo.policy = "{tmp_path}/missing.toml"\n'
+    )
+    findings = problems(capsys, file)
+    assert findings["connector.allow_list"] == (
+        f"{file}:1",
+        f"the file {refused} cannot be read: File name too long",
+    )
+    assert findings["connector.bamboo.policy"][1] == f"the file {tmp_path}/missing.toml does not exist"
+
+
 @pytest.mark.parametrize(
     "listen", ["::1:4460", "tcp://0.0.0.0:4460", "edge/a:4460", "[[::1]]:4460", "edge:²"]
 )
