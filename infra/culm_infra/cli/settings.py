@@ -29,14 +29,11 @@ def show(*, config: ConfigFile = None, results: Results) -> None:
 
     Example: `CULM_CONNECTOR__LISTEN=0.0.0.0:4455 culm settings show`
     """
-    from culm_infra.settings.findings import settings_error
     from culm_infra.settings.kafka import redacted
     from culm_infra.settings.loading import examine
 
     loaded = examine(config)
-    if loaded.findings or loaded.settings is None:
-        raise settings_error(loaded.findings)
-    rows = list(_rows(redacted(loaded.settings), loaded.origins))
+    rows = list(_rows(redacted(loaded.in_force()), loaded.origins))
     if results.json:
         for name, value, source in rows:
             emit_json({"setting": name, "value": value, "source": source})
@@ -57,14 +54,14 @@ def _value(value: Any) -> str:
 def _rows(
     tree: Mapping[str, Any], origins: Origins, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, Any, str]]:
+    from culm_infra.settings.findings import dotted, origin_of
+
     for name, value in tree.items():
         path = (*above, name)
         if isinstance(value, dict) and value:
             yield from _rows(value, origins, path)
         else:
-            places = [origins[path[:end]] for end in range(len(path), 0, -1) if path[:end] in origins]
-            below = [place for inner, place in origins.items() if inner[: len(path)] == path]
-            yield ".".join(path), value, next(iter(places or below), "default")
+            yield dotted(path), value, origin_of(path, origins) or "default"
 
 
 def check(file: FILE = None, *, config: ConfigFile = None, results: Results) -> None:

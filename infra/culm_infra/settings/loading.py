@@ -23,6 +23,12 @@ class Loaded:
     origins: Origins
     findings: list[WrongSetting]
 
+    def in_force(self) -> CulmSettings:
+        """Return the settings. Raises `SettingsError` with all findings if there are any."""
+        if self.findings or self.settings is None:
+            raise settings_error(self.findings)
+        return self.settings
+
 
 def load(*, config: Path | None = None, **flags: Any) -> CulmSettings:
     """Load the settings in force; ``flags`` that are None were not given. A section's flags are a dict.
@@ -30,10 +36,7 @@ def load(*, config: Path | None = None, **flags: Any) -> CulmSettings:
     ``config`` is the settings file; by default see `config_file`. Raises `SettingsError` with the names of
     all wrong values and of all unknown settings.
     """
-    loaded = examine(config, flags)
-    if loaded.findings or loaded.settings is None:
-        raise settings_error(loaded.findings)
-    return loaded.settings
+    return examine(config, flags).in_force()
 
 
 def examine(config: Path | None = None, flags: dict[str, Any] | None = None) -> Loaded:
