@@ -24,7 +24,7 @@ MODES: dict[Mode, tuple[int, ...]] = {
     "ranges": (MODE_SET_RECONCILIATION,),
     "heights": (MODE_LOG_HEIGHT,),
 }
-# Sessions that work at a time, for every remote that may catch up: most have one or two schema sets.
+# Concurrent sessions of each remote that may catch up; most remotes have one or two schema sets.
 _SESSIONS_A_TURN = 4
 
 
@@ -54,13 +54,14 @@ class SessionSettings(BaseModel):
 
 
 class DriverSettings(BaseModel):
-    """Limits and sizes; rates are averages over seconds, a rate of 0 is no limit.
+    """Limits and sizes. Rates are averages over seconds; a rate of 0 is no limit.
 
-    Rates hold for a key, over all of its connections one after the other.
+    A rate applies to a key across all of its connections, also if the key connects again.
 
     The default rates are several times what one connection can carry through one process, so they never slow
-    an honest remote. What shares the processor among remotes are turns: one that has much to check waits for
-    its next chunk until every other has had one checked, and no more than `check_chunks_ahead` are under way.
+    an honest remote. Remotes share the processor in turns: a remote with much to check waits for its next
+    chunk until a chunk of every other remote was checked, and at most `check_chunks_ahead` of its chunks are
+    being checked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

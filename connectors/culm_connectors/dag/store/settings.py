@@ -55,5 +55,5 @@ class DagFolderSettings(DagFolderQuotas):
     """The rules are the deployment's (R28), the quotas this folder's own."""
 
     verdict: ValidationRules = DEFAULT_RULES
-    peer_spools: int = Field(4_096, ge=1, description="how many spools one peer may have, however small")
-    spools: int = Field(65_536, ge=1, description="in all")
+    peer_spools: int = Field(4_096, ge=1, description="Largest number of spools of one peer.")
+    spools: int = Field(65_536, ge=1, description="Largest number of spools of all peers.")
