@@ -1,7 +1,8 @@
 """The default address of Kafka: from environment variables, else the local stack that is running.
 
 `culm stack up` leaves its address in a file in the user's data directory, so that a program on the same
-machine finds it without knowing how the stack is run. The variables are those of the command line.
+machine finds it without knowing how the stack is run. Of the command line's variables, only those that
+`local_kafka` names are read here: neither one variable per property of Kafka, nor names with `_FILE`.
 """
 
 import json
