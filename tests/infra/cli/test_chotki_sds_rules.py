@@ -85,6 +85,15 @@ def test_a_wrong_address_of_a_connector_names_the_scheme_and_makes_no_folder(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_wrong_start_of_a_hosted_participant_makes_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "sds join room 127.0.0.1:1 --hosted --from 0"
+    assert run([*line.split(), "--dir", str(tmp_path / "new")]) == 2
+    assert "the events of a channel have numbers from 1" in _text(capsys.readouterr().err)
+    assert not (tmp_path / "new").exists()
+
+
 def test_the_first_use_says_where_the_key_is_and_a_send_says_what_it_waits_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

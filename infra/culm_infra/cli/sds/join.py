@@ -83,16 +83,19 @@ def join(
     if since is not None and not hosted:
         raise typer.BadParameter("a full participant remembers its position", param_hint="--from")
     start = None if since is None else parse_start(since, NUMBER)
+    position = None if start is None else position_of(start)
+    since_ms = start.time_ms if isinstance(start, StartTime) else 0
     target, expected = address(where, "ADDRESS"), optional_hex(expect, "--expect")
     identity = flags.identity(channel, hosted=hosted)
-    asyncio.run(_run(identity, target, expected, start, tail, json=results.json))
+    asyncio.run(_run(identity, target, expected, position, since_ms, tail, json=results.json))
 
 
 async def _run(
     identity: ParticipantIdentity,
     target: Address,
     expected: bytes | None,
-    start: StartAt | None,
+    position: EventPosition | None,
+    since_ms: int,
     tail: int,
     *,
     json: bool,
@@ -103,14 +106,12 @@ async def _run(
     if not identity.hosted:
         for event in history(identity, tail):
             screen.event(event)
-    since = None if start is None else position_of(start)
-    since_ms = start.time_ms if isinstance(start, StartTime) else 0
 
     def show(event: SdsEventRecord) -> None:
         if event.time_ms >= since_ms:
             screen.event(event)
 
-    async with participating(identity, target, expected, show, since=since) as participation:
+    async with participating(identity, target, expected, show, since=position) as participation:
         say(f"you are {safe(identity.participant_id)}; lines that you type are sent, /help lists commands")
         connection_shown = asyncio.create_task(_show_connection(participation, target))
         typing = asyncio.create_task(_send_lines(participation, stop))
