@@ -10,12 +10,13 @@ import pytest
 
 from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.at_offsets import runs
 from culm_topics.sds import store as sds_store
 from culm_topics.sds.index import SdsIndex
 from culm_topics.sds.keys import channel_key, shard_of
 from culm_topics.sds.records import SdsIndexRecord
 from culm_topics.sds.retrieval_hints import StoreHint
-from culm_topics.sds.store import NEAR_RECORDS, SdsStore, runs
+from culm_topics.sds.store import NEAR_RECORDS, SdsStore
 from tests.support.sds.topics import PARTITIONS, message_of, sds_settings, store, write, write_index
 
 pytestmark = pytest.mark.kafka
@@ -140,6 +141,9 @@ def test_what_one_retrieval_hands_out_is_bounded_and_the_rest_is_told(
 
 
 def test_near_places_are_read_in_one_go() -> None:
-    assert runs([]) == []
-    assert runs([9, 1, 5]) == [[1, 5, 9]]
-    assert runs([0, NEAR_RECORDS, 2 * NEAR_RECORDS + 1]) == [[0, NEAR_RECORDS], [2 * NEAR_RECORDS + 1]]
+    assert runs([], NEAR_RECORDS) == []
+    assert runs([9, 1, 5], NEAR_RECORDS) == [[1, 5, 9]]
+    assert runs([0, NEAR_RECORDS, 2 * NEAR_RECORDS + 1], NEAR_RECORDS) == [
+        [0, NEAR_RECORDS],
+        [2 * NEAR_RECORDS + 1],
+    ]

@@ -1,14 +1,14 @@
 """Reads single records by their offsets, for tools that follow a reference to a record."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions, read_until
 
-_NEAR: Final = 1_000
-"""Records between two wanted ones that are read over; a longer gap is skipped."""
+_NEAR_RECORDS: Final = 1_000
+"""Wanted offsets that are at most this far apart are read together; longer distances are skipped."""
 _SILENCE_SECONDS: Final = 30.0
 
 
@@ -47,33 +47,33 @@ def read_at(
     Raises `TopicMissing`, `KafkaFailure`.
     """
     count = reader.count()
-    for partition, wanted in sorted(offsets.items()):
+    for partition, unordered in sorted(offsets.items()):
+        wanted = sorted(unordered)
         if partition >= count:
             yield from (Absent(reader.topic, partition, offset, "partition", count) for offset in wanted)
             continue
         first, end = reader.range_of(partition)
         present = []
-        for offset in sorted(wanted):
+        for offset in wanted:
             if offset < first:
                 yield Absent(reader.topic, partition, offset, "expired", first)
             elif offset >= end:
                 yield Absent(reader.topic, partition, offset, "beyond", end)
             else:
                 present.append(offset)
-        for run in _runs(present):
+        for run in runs(present, _NEAR_RECORDS):
             yield from _read_run(reader, partition, run)
 
 
-def _runs(offsets: Sequence[int]) -> Iterator[list[int]]:
-    """Yield ascending offsets in groups that are read in one go."""
-    run: list[int] = []
-    for offset in offsets:
-        if run and offset - run[-1] > _NEAR:
-            yield run
-            run = []
-        run.append(offset)
-    if run:
-        yield run
+def runs(offsets: Iterable[int], distance: int) -> list[list[int]]:
+    """Return the offsets in order, in runs that are split at distances of more than `distance`."""
+    cut: list[list[int]] = []
+    for offset in sorted(offsets):
+        if cut and offset - cut[-1][-1] <= distance:
+            cut[-1].append(offset)
+        else:
+            cut.append([offset])
+    return cut
 
 
 def _read_run(reader: TopicPartitions, partition: int, run: Sequence[int]) -> Iterator[TopicMessage | Absent]:

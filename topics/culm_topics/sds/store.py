@@ -6,7 +6,6 @@ or the hint is forged) costs one read; then the index is used.
 """
 
 import threading
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,10 +13,11 @@ from typing import Final
 from culm_models.errors import require
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_topics.closing import Closing
-from culm_topics.errors import KafkaFailure, RecordError
+from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.at_offsets import runs
 from culm_topics.readers.batch import TopicMessage
-from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.partitions import TopicPartitions, read_until
 from culm_topics.sds.index import SdsIndex
 from culm_topics.sds.keys import channel_key, shard_of
 from culm_topics.sds.records import MAX_FETCH_ENTRIES, SdsMessageRecord, check_of
@@ -160,7 +160,7 @@ class SdsStore(Closing):
         low, high = self._reader.range_of(partition)
         messages: dict[int, StoredMessage] = {}
         key = channel_key(channel_id)
-        for run in runs([offset for offset in places if low <= offset < high]):
+        for run in runs((offset for offset in places if low <= offset < high), NEAR_RECORDS):
             for record in self._records(partition, run):
                 if record.key != key:
                     continue
@@ -177,27 +177,9 @@ class SdsStore(Closing):
         """Yield the records at these ascending offsets."""
         self._reader.assign({partition: run[0]})
         wanted = frozenset(run)
-        heard_s = time.monotonic()
-        while self._reader.positions[partition] <= run[-1]:
-            for record in self._reader.poll(0.2, NEAR_RECORDS):
-                heard_s = time.monotonic()
-                if record.offset in wanted:
-                    yield record
-            if time.monotonic() > heard_s + _SILENCE_SECONDS:
-                raise KafkaFailure(
-                    f"the broker sent nothing of {self._reader.topic} for {_SILENCE_SECONDS:.0f} s"
-                )
-
-
-def runs(offsets: Iterable[int]) -> list[list[int]]:
-    """Return the offsets in order, in runs that are split at distances of more than `NEAR_RECORDS`."""
-    cut: list[list[int]] = []
-    for offset in sorted(offsets):
-        if cut and offset - cut[-1][-1] <= NEAR_RECORDS:
-            cut[-1].append(offset)
-        else:
-            cut.append([offset])
-    return cut
+        for record in read_until(self._reader, {partition: run[-1] + 1}, _SILENCE_SECONDS, NEAR_RECORDS):
+            if record.offset in wanted:
+                yield record
 
 
 def _message(message: TopicMessage, hints: Collection[StoreHint]) -> StoredMessage | None:
