@@ -305,7 +305,7 @@ class _Talk:
             message = self._channels.decode(member.profile, frame.wire)
             if message.channel_id != frame.channel_id:
                 raise OtherChannelError("the message is of another channel")
-            if not await self._channels.may_say(member, message, frame.wire):
+            if not await self._channels.may_send(member, message, frame.wire):
                 raise OwnedSenderError("the sender id belongs to another key, or to a hosted participant")
         except CulmError as error:
             self._refuse(error.code, str(error), frame.channel_id)

@@ -165,7 +165,7 @@ class Channels:
                 if member.link is not but and member.link.put(event):
                     self.metrics.events_out += 1
 
-    async def may_say(self, member: Membership, message: Message, data: bytes) -> bool:
+    async def may_send(self, member: Membership, message: Message, data: bytes) -> bool:
         """Whether a full participant may send this: under its own id, or as a copy of a stored message."""
         channel_id, link = member.channel_id, member.link
         if self.backbone.owners.may_send(channel_id, message.sender_id, link.remote):
