@@ -126,7 +126,7 @@ def _first_offset(rules: Beginning, partition: int, end: int) -> int:
 def _check_range(rules: Beginning, partition: int, offset: int, low: int, high: int) -> None:
     if not low <= offset <= high:
         raise OffsetOutOfRange(
-            f"{rules.topic} partition {partition}: resuming at offset {offset}, but the topic "
+            f"{rules.topic} partition {partition}: the reading starts at offset {offset}, but the topic "
             f"holds {low} to {high}: records that were not read yet are gone, or the topic is another one"
         )
 

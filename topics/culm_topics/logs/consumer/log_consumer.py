@@ -59,10 +59,10 @@ class LogConsumer(TopicConsumer[LogEntry]):
     partition is read again up to the committed offset (`on_rebuild` receives the progress) before anything is
     handed out. Memory: about 200 bytes for each log handed out.
 
-    `start="end"` begins a new reader at the end of the topic, offsets by partition begin it there (in other
-    partitions at the end); it then takes the first entry that it sees of a log for a new one, although it may
-    repeat an older one. `stop_at_end` ends the iteration at the end that
-    the topic had at the start; otherwise only `stop()` and errors end it.
+    `start` is where a new reader begins: at the beginning of the topic, at its `"end"`, or at offsets by
+    partition (in other partitions at the end). Except at the beginning, it takes the first entry that it sees
+    of a log for a new one, although it may repeat an older one. `stop_at_end` ends the iteration at the end
+    that the topic had at the start; otherwise only `stop()` and errors end it.
 
     `sparse` (which includes `bare_logs`) reads `fragments` too: entries with gaps before them are handed out
     with `is_sparse`, once, in no order, regardless of `schema_ids`, since their schema is not known. Each is
