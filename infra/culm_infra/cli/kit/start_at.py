@@ -98,10 +98,10 @@ def parse_start(text: str, number: str = "an offset", *, now_ms: int | None = No
 
 def parse_place(text: str, what: str) -> tuple[int, int]:
     """Parse `PARTITION:OFFSET`, the place of one record. Raises `typer.BadParameter`."""
-    partition, _, offset = text.partition(":")
     if (offsets := _offsets(text)) is None or len(offsets) != 1:
         raise typer.BadParameter(f"{text[:80]!r} is not PARTITION:OFFSET, such as 0:17", param_hint=what)
-    return int(partition), int(offset)
+    (place,) = offsets.items()
+    return place
 
 
 def start_offsets(start: StartAt, reader: TopicPartitions) -> dict[int, int]:
