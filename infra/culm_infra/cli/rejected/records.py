@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from culm_infra.cli.kit.options import public_key
+from culm_infra.cli.kit.options import public_key, words
 from culm_infra.cli.kit.start_at import StartAt, start_offsets
 from culm_infra.errors import InfraError
 from culm_topics.catalogue.registry import CATALOGUE
@@ -53,14 +53,6 @@ class Rejection:
         return family if family in _PROTOCOLS else LOGS
 
 
-def _complete_topic(incomplete: str) -> list[str]:
-    return sorted(name for name in _NAMES if name.startswith(incomplete))
-
-
-def _complete_protocol(incomplete: str) -> list[str]:
-    return [name for name in _PROTOCOLS if name.startswith(incomplete)]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionFilter:
     """Options that select records of `rejected`; a record must match each option that is given."""
@@ -74,7 +66,7 @@ class RejectionFilter:
         typer.Option(
             metavar="TOPIC",
             help="Only records of this topic, such as entries; repeatable.",
-            autocompletion=_complete_topic,
+            autocompletion=words(*sorted(_NAMES)),
         ),
     ] = None
     protocol: Annotated[
@@ -82,7 +74,7 @@ class RejectionFilter:
         typer.Option(
             metavar="|".join(_PROTOCOLS),
             help="Only data of this protocol; `logs` are p2panda's and Bamboo's; repeatable.",
-            autocompletion=_complete_protocol,
+            autocompletion=words(*_PROTOCOLS),
         ),
     ] = None
     peer: Annotated[
@@ -184,7 +176,7 @@ def rejections_at(kafka: KafkaSettings, places: Iterable[tuple[int, int]]) -> li
     return rejections
 
 
-def origin_topic(full_name: str, prefix: str) -> str | None:
+def _origin_topic(full_name: str, prefix: str) -> str | None:
     """Return the catalogue name of a topic of this deployment, None for any other topic."""
     name = full_name.removeprefix(prefix)
     return name if full_name.startswith(prefix) and name in _NAMES else None
@@ -197,5 +189,5 @@ def _follow(reader: TopicPartitions) -> Iterator[TopicMessage]:
 
 def _rejection(message: TopicMessage, prefix: str) -> Rejection:
     record = RejectedRecord.decode(message.value)
-    topic = None if record.source is None else origin_topic(record.source[0], prefix)
+    topic = None if record.source is None else _origin_topic(record.source[0], prefix)
     return Rejection(message.partition, message.offset, message.timestamp_ms, message.key, record, topic)

@@ -14,6 +14,7 @@ from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, out, sa
 from culm_infra.cli.kit.start_at import From, parse_place, parse_start
 from culm_infra.cli.rejected.originals import Original, find_originals
 from culm_infra.cli.rejected.records import TOPIC, RejectionFilter, read_rejections, rejections_at
+from culm_infra.cli.rejected.shown import source_row_of
 from culm_topics.errors import KafkaFailure
 from culm_topics.readers.batch import PassedOver
 
@@ -46,7 +47,7 @@ def replay(
     Give records, or select them with `--code`, `--topic`, `--protocol`, `--peer` and `--from`. The original
     is read from its topic. A record that retention has removed, and data that never reached a topic, cannot
     be replayed: each is listed with the reason, and the exit status is 3. Equal records are produced once.
-    Whoever refused the record decides again; fix the cause first.
+    Each record is checked again, so fix the cause of its refusal first.
 
     Example: `culm rejected replay --code coverage --from 2h`, then the same with `--apply`
     """
@@ -86,7 +87,6 @@ class _Report:
         """Print the outcome for one record."""
         self._counts[outcome] += 1
         rejection, message = original.rejection, original.message
-        source = rejection.record.source
         size = None if message is None else len(message.key) + len(message.value)
         if self._results.json:
             row: dict[str, Any] = {
@@ -94,15 +94,14 @@ class _Report:
                 "offset": rejection.offset,
                 "code": rejection.record.code,
                 "outcome": outcome,
-                "source": None
-                if source is None
-                else {"topic": source[0], "partition": source[1], "offset": source[2]},
+                "source": source_row_of(rejection),
                 "bytes": size,
                 "produced_offset": produced_offset,
                 "reason": original.reason,
             }
             emit_json(row)
             return
+        source = rejection.record.source
         where = "" if source is None else f"{source[0]} partition {source[1]}"
         text = {
             "ready": f"would produce {size} bytes to {where}",

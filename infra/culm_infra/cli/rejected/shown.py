@@ -21,7 +21,6 @@ _LINE_LIMIT: Final = 4_000
 def row_of(rejection: Rejection) -> dict[str, Any]:
     """Return a record as a JSON object, with the sizes of its bytes."""
     record = rejection.record
-    source = record.source
     return {
         "partition": rejection.partition,
         "offset": rejection.offset,
@@ -29,15 +28,19 @@ def row_of(rejection: Rejection) -> dict[str, Any]:
         "code": record.code,
         "protocol": rejection.protocol,
         "topic": rejection.topic,
-        "source": None
-        if source is None
-        else {"topic": source[0], "partition": source[1], "offset": source[2]},
+        "source": source_row_of(rejection),
         "peer": record.brought_by,
         "key": rejection.key,
         "seq_num": record.seq_num,
         "detail": record.detail,
         **{f"{name}_bytes": _size(getattr(record, name)) for name in BYTES},
     }
+
+
+def source_row_of(rejection: Rejection) -> dict[str, Any] | None:
+    """Return the position of the refused record as a JSON object; None if it is not known."""
+    source = rejection.record.source
+    return None if source is None else dict(zip(("topic", "partition", "offset"), source, strict=True))
 
 
 def whole_row_of(rejection: Rejection, decoded: dict[str, Any]) -> dict[str, Any]:
