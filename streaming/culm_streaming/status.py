@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, Literal
 
@@ -18,7 +18,7 @@ _MAX_BATCHES: Final = 1_000
 QueryState = Literal["starting", "running", "restarting", "done", "stopped"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Query:
     """The numbers of one query since the start of the process."""
 
@@ -60,39 +60,40 @@ class JobStatus:
 
     def set_state(self, job: str, state: QueryState) -> None:
         """Set whether a query runs."""
-        self._replace(job, state=state)
+        with self._lock:
+            self._queries[job].state = state
 
     def set_lag(self, job: str, lag: Mapping[Place, int], *, is_stalled: bool) -> None:
         """Set the lag by partition, and whether the query makes no progress although there is data."""
         topics: Counter[str] = Counter()
         for (topic, _), records in lag.items():
             topics[topic] += records
-        self._replace(job, lag=dict(topics), is_stalled=is_stalled)
+        with self._lock:
+            query = self._queries[job]
+            query.lag, query.is_stalled = topics, is_stalled
 
     def record(self, progress: BatchProgress) -> None:
         """Add a micro-batch."""
-        query = self._queries[progress.job]
         with self._lock:
+            query = self._queries[progress.job]
+            query.rows_in += progress.rows_in
+            query.rows_out += progress.rows_out or 0
+            query.rejected += progress.rejected
+            query.batches += 1
+            query.latest, query.latest_ms = progress, _now_ms()
             query.recent.append((time.monotonic(), progress.rows_in))
-        self._replace(
-            progress.job,
-            rows_in=query.rows_in + progress.rows_in,
-            rows_out=query.rows_out + (progress.rows_out or 0),
-            rejected=query.rejected + progress.rejected,
-            batches=query.batches + 1,
-            latest=progress,
-            latest_ms=_now_ms(),
-        )
 
     def add_failure(self, job: str, failure: Failure) -> None:
         """Add a failure that is retried."""
-        error = {
-            "time_ms": _now_ms(),
-            "kind": failure.kind,
-            "cause": failure.cause,
-            "hint": failure.hint,
-        }
-        self._replace(job, failures=self._queries[job].failures + 1, last_error=error)
+        with self._lock:
+            query = self._queries[job]
+            query.failures += 1
+            query.last_error = {
+                "time_ms": _now_ms(),
+                "kind": failure.kind,
+                "cause": failure.cause,
+                "hint": failure.hint,
+            }
 
     def document(self) -> Mapping[str, Any]:
         """Return the current document."""
@@ -110,10 +111,6 @@ class JobStatus:
             queries=queries,
         )
 
-    def _replace(self, job: str, **changes: Any) -> None:
-        with self._lock:
-            self._queries[job] = replace(self._queries[job], **changes)
-
 
 def _document(job: str, query: _Query) -> dict[str, Any]:
     latest = query.latest
@@ -128,7 +125,7 @@ def _document(job: str, query: _Query) -> dict[str, Any]:
         "rows_out": query.rows_out,
         "rejected": query.rejected,
         "batches": query.batches,
-        "rows_per_second": _rate(tuple(query.recent)),
+        "rows_per_second": _rate(query.recent),
         "latest_batch": None
         if latest is None
         else {
@@ -145,7 +142,7 @@ def _document(job: str, query: _Query) -> dict[str, Any]:
     }
 
 
-def _rate(recent: Sequence[tuple[float, int]]) -> float:
+def _rate(recent: Iterable[tuple[float, int]]) -> float:
     """Return the records read per second over the last minute."""
     now_s = time.monotonic()
     return round(sum(rows for time_s, rows in recent if now_s - time_s <= _RATE_S) / _RATE_S, 1)
