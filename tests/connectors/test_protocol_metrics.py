@@ -20,6 +20,7 @@ from culm_connectors.edge.opening.shared_services import SharedServices
 from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics, SessionMetrics, added, families
 from culm_connectors.edge.serving import ProtocolStatus
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
+from culm_connectors.kafka.health import Ends
 from culm_connectors.metric_families import LATENCY_BUCKETS_S
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.transport import CloseCode, ConnectError, Connection, Refusal, connect
@@ -246,3 +247,28 @@ async def test_who_is_turned_away_at_a_door_is_counted_with_protocol_and_reason(
             if "protocol" in sample.labels
         }
         assert values <= {*protocols, ""}
+
+
+class FixedReader:
+    """Reader of a topic with a fixed lag."""
+
+    topic = "culm.logs"
+    taken_at_s = None
+
+    def __init__(self, lag: int) -> None:
+        self._lag = lag
+
+    def lag(self, ends: object) -> int:
+        return self._lag
+
+
+def test_the_lag_of_a_topic_with_two_readers_is_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both flavours of Bamboo read the same topics, and Prometheus refuses two values of one series."""
+    monkeypatch.setattr(AnsweringKafka, "ends", Ends({}, 1.0))
+    protocol = Silent()
+    protocol.readers = [cast(TopicReader, FixedReader(lag)) for lag in (3, 4)]
+    collected = collector(Doors([], identity(1), quick_settings(), TcpSettings()), {"bamboo_p2p": protocol})
+    (family,) = (metric for metric in collected.collect() if metric.name == "culm_topic_lag_records")
+    assert [(sample.labels, sample.value) for sample in family.samples] == [
+        ({"protocol": "bamboo_p2p", "topic": "culm.logs"}, 7)
+    ]

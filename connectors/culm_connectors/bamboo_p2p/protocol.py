@@ -92,7 +92,7 @@ class BambooProtocol:
     @property
     def readers(self) -> Sequence[TopicReader]:
         """The readers of the followed topics that are being read."""
-        return [reader for edge in self.flavours.values() for reader in edge.feed.readers.values()]
+        return [reader for edge in self.flavours.values() for reader in tuple(edge.feed.readers.values())]
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Follow Kafka, and serve and call peers once the topics are read to their ends, until cancelled."""

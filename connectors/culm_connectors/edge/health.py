@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,18 @@ class Running:
     def readers(self) -> tuple[TopicReader, ...]:
         """Return all open readers of topics."""
         return tuple(reader for protocol in self.protocols.values() for reader in protocol.readers)
+
+    def lag(self, protocol: EdgeProtocol) -> Counter[str] | None:
+        """Return the records of each topic that a protocol has not read yet; None until the ends are known.
+
+        A topic with several readers counts once for each of them.
+        """
+        if (ends := self.kafka.ends) is None:
+            return None
+        lag: Counter[str] = Counter()
+        for reader in tuple(protocol.readers):
+            lag[reader.topic] += reader.lag(ends.offsets)
+        return lag
 
 
 class Health:

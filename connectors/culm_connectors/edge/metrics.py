@@ -67,7 +67,6 @@ class ConnectorCollector(Collector):
         running = self._running()
         if running is None:
             return
-        ends = running.kafka.ends
         yield gauge("culm_kafka_up", "1 while Kafka answers", float(running.kafka.away is None))
         if (progress_s := health.last_progress_s()) is not None:
             text = "when records were last read or acknowledged, or Kafka reported that there are none"
@@ -82,10 +81,9 @@ class ConnectorCollector(Collector):
             "records not read yet, by the brokers' end offsets; no value while these are not known",
             labels=[LABEL, "topic"],
         )
-        if ends is not None:
-            for name, protocol in running.protocols.items():
-                for reader in protocol.readers:
-                    lag.add_metric([name, reader.topic], reader.lag(ends.offsets))
+        for name, protocol in running.protocols.items():
+            for topic, unread in (running.lag(protocol) or {}).items():
+                lag.add_metric([name, topic], unread)
         yield lag
         yield metric_families.counter_by(
             "culm_datagrams_refused",

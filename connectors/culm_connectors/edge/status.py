@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -68,28 +67,17 @@ def _protocols(running: Running) -> dict[str, Any]:
     measured = {name: protocol.measured() for name, protocol in protocols.items()}
     refused, closed = connection_counts(running, measured)
     addresses = running.doors.where()
-    lag = {name: _lag(running, protocol) for name, protocol in protocols.items()}
     return {
         name: _protocol(
             protocol,
             measured[name],
             {door.name: addresses[door.name] for door in protocol.doors if door.name in addresses},
-            refused.get(name, Counter()),
-            closed.get(name, Counter()),
+            refused[name],
+            closed[name],
+            running.lag(protocol),
         )
-        | {"lag": lag[name]}
         for name, protocol in protocols.items()
     }
-
-
-def _lag(running: Running, protocol: EdgeProtocol) -> dict[str, int] | None:
-    """Return the lag of each topic in records; None while Kafka does not answer."""
-    if (ends := running.kafka.ends) is None:
-        return None
-    lag: Counter[str] = Counter()
-    for reader in tuple(protocol.readers):
-        lag[reader.topic] += reader.lag(ends.offsets)
-    return dict(lag)
 
 
 def _protocol(
@@ -98,6 +86,7 @@ def _protocol(
     doors: Mapping[str, str],
     refused: Mapping[str, int],
     closed: Mapping[str, int],
+    lag: Mapping[str, int] | None,
 ) -> dict[str, Any]:
     reasons, status = list(protocol.why_not_ready()), protocol.status()
     return {
@@ -116,4 +105,5 @@ def _protocol(
         "bytes_out": metrics.bytes_out,
         "staged_records": metrics.staged,
         "rejected": dict(metrics.rejects),
+        "lag": lag,
     }
