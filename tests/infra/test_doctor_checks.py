@@ -17,10 +17,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from culm_infra.cli.root import run
-from culm_infra.doctor import doors
-from culm_infra.doctor.cluster import judge_clock
+from culm_infra.doctor import doors, rights
+from culm_infra.doctor.cluster import check_topics, judge_clock
 from culm_infra.doctor.rights import judge
 from culm_infra.round_trip import BrokerClock
+from culm_topics.kafka import admin
 from culm_topics.kafka.acls import Acl, acls
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -152,3 +153,24 @@ def _of(
     permission: AclPermissionType = AclPermissionType.ALLOW,
 ) -> AclBinding:
     return AclBinding(kind, name, pattern, "User:edge", "*", operation, permission)
+
+
+def test_a_listing_of_rights_that_is_not_answered_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def granted(kafka: KafkaSettings, timeout_s: float) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(rights, "_granted", granted)
+    (finding,) = rights.check_rights(KAFKA, {}, 0.1)
+    assert (finding.state, finding.detail) == ("skipped", "no answer in time")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "detail"), [("tides.", "with the prefix 'tides.'"), ("", "without a prefix")]
+)
+def test_topics_in_order_are_reported_with_their_prefix(
+    prefix: str, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "check", lambda *_, **__: ())
+    monkeypatch.setattr(admin, "durability", lambda *_, **__: ())
+    (finding,) = check_topics(KafkaSettings(bootstrap="none", prefix=prefix), 0.1)
+    assert finding.state == "ok" and detail in finding.detail

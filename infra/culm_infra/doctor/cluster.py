@@ -99,9 +99,8 @@ def check_topics(kafka: KafkaSettings, timeout_s: float) -> Iterator[Finding]:
     for risk in risks:
         yield Finding("topics", "warning", risk, "see *Starting* in docs/operating.md")
     if not differences and not risks:
-        yield Finding(
-            "topics", "ok", f"as in the catalogue, below the prefix {kafka.prefix or 'without text'!r}"
-        )
+        place = f"with the prefix {kafka.prefix!r}" if kafka.prefix else "without a prefix"
+        yield Finding("topics", "ok", f"as in the catalogue, {place}")
 
 
 _Rule = tuple[str, Callable[[KafkaSettings], str]]

@@ -46,11 +46,9 @@ def check_rights(
     """Compare the granted rights with those that each program needs; one finding for each program."""
     try:
         granted = _granted(kafka, timeout_s)
-    except KafkaException as error:
-        yield Finding("rights", "skipped", text_of(error), "see `culm topics acls`")
-        return
-    except (TopicsError, TimeoutError) as error:
-        yield Finding("rights", "skipped", text_of(error) or "no answer in time", "see `culm topics acls`")
+    except (KafkaException, TopicsError, TimeoutError) as error:
+        detail = "no answer in time" if isinstance(error, TimeoutError) else text_of(error)
+        yield Finding("rights", "skipped", detail, "see `culm topics acls`")
         return
     if granted is None:
         yield Finding(
