@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from culm_infra.settings import CulmSettings, stack_directory
-from culm_topics.status_socket import Document, NothingRuns, is_served, read_status, status_socket
+from culm_topics.status_socket import (
+    Document,
+    NothingRuns,
+    StatusSocketError,
+    is_served,
+    read_status,
+    status_socket,
+)
 
 _FOLDER: Final = "run"
 
@@ -31,8 +38,9 @@ def job_socket(settings: CulmSettings, which: str, document: Document) -> Abstra
     """
     name = f"job-{deployment_name(settings)}-{which}"
     path = job_sockets(settings) / f"{name}.sock"
-    if is_served(path):
-        path = path.with_name(f"{name}-{os.getpid()}.sock")
+    with suppress(StatusSocketError):  # `status_socket` meets the same obstacle, and logs it
+        if is_served(path):
+            path = path.with_name(f"{name}-{os.getpid()}.sock")
     return status_socket(path, document)
 
 

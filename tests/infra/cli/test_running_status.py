@@ -205,3 +205,15 @@ def test_a_time_is_shown_in_two_units() -> None:
         *("0 s", "0 s", "59 s", "1 min 1 s", "1 h", "1 h 1 s", "1 d 1 h"),
     ]
     assert ago(int((time.time() - 125) * 1000)) == "2 min 5 s ago"
+
+
+def test_a_file_in_the_place_of_the_socket_does_not_keep_jobs_from_running(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = load()
+    with job_socket(settings, "all", job_status().document):
+        (socket,) = job_sockets(settings).iterdir()
+    socket.touch()
+    with job_socket(settings, "all", job_status().document) as is_served:
+        assert not is_served
+    assert "is not a socket" in caplog.text
