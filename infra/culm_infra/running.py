@@ -26,9 +26,14 @@ def deployment_name(settings: CulmSettings) -> str:
     return settings.prefix.strip(".") or "no-prefix"
 
 
-def job_sockets(settings: CulmSettings) -> Path:
-    """Return the folder of the status sockets of jobs, below the stack's directory."""
+def socket_directory(settings: CulmSettings) -> Path:
+    """Return the directory of the status sockets of jobs, below the stack's directory."""
     return stack_directory(settings) / _FOLDER
+
+
+def job_sockets(settings: CulmSettings) -> list[Path]:
+    """Return the paths of the status sockets of jobs, also of processes that were killed."""
+    return sorted(socket_directory(settings).glob("job-*.sock"))
 
 
 def job_socket(settings: CulmSettings, which: str, document: Document) -> AbstractContextManager[bool]:
@@ -37,7 +42,7 @@ def job_socket(settings: CulmSettings, which: str, document: Document) -> Abstra
     A second process with the same prefix and choice of jobs has its process id in the socket's name.
     """
     name = f"job-{deployment_name(settings)}-{which}"
-    path = job_sockets(settings) / f"{name}.sock"
+    path = socket_directory(settings) / f"{name}.sock"
     with suppress(StatusSocketError):  # `status_socket` meets the same obstacle, and logs it
         if is_served(path):
             path = path.with_name(f"{name}-{os.getpid()}.sock")
@@ -49,7 +54,7 @@ def running_jobs(settings: CulmSettings) -> Iterator[dict[str, Any]]:
 
     Raises `StatusSocketError` if one of them does not answer.
     """
-    for path in sorted(job_sockets(settings).glob("job-*.sock")):
+    for path in job_sockets(settings):
         try:
             yield read_status(path)
         except NothingRuns:

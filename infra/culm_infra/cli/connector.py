@@ -103,30 +103,24 @@ def id(*, directory: options.ConnectorDirectory = None, stack: StackFlags, resul
     Example: `culm connector id --dir ./edge-1`
     """
     from culm_connectors.edge.keyfile import load_or_make_key
+    from culm_infra.settings import connector_directory
 
     settings = stack.load(connector={"directory": directory})
-    folder = make_data_folder("connector", home(settings))
+    folder = make_data_folder("connector", connector_directory(settings))
     peer_id = load_or_make_key(folder).public_key
     results.one({"peer_id": peer_id, "directory": folder}, peer_id.hex())
-
-
-def home(settings: CulmSettings) -> Path:
-    """Return the folder of a connector's key and index."""
-    from culm_infra.settings import stack_directory
-
-    return settings.connector.directory or stack_directory(settings) / "connector"
 
 
 def connector_settings(settings: CulmSettings) -> ConnectorSettings:
     """Build the connector's settings from the settings tree. Raises `SettingsError`."""
     from culm_connectors.settings import ConnectorLimits, ConnectorSettings
     from culm_connectors.transport.libp2p.multiaddr import is_multiaddr
-    from culm_infra.settings import wrong_values
+    from culm_infra.settings import connector_directory, wrong_values
 
     section = settings.connector
     try:
         return ConnectorSettings(
-            directory=home(settings),
+            directory=connector_directory(settings),
             listen=None if section.listen == "none" else address(section.listen, "connector.listen"),
             dial=tuple(address(text, "connector.dial") for text in section.dial if not is_multiaddr(text)),
             listen_libp2p=None

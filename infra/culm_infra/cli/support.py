@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -60,13 +60,7 @@ def _documents(kafka: KafkaFlags) -> Iterator[Part]:
     from culm_infra.cli.about import versions
     from culm_infra.cli.doctor import examined, settings_or_none
     from culm_infra.support import documents
-    from culm_infra.support.bundle import Part, PartMissing
-
-    def without(reason: str) -> Callable[[], str]:
-        def raise_it() -> str:
-            raise PartMissing(reason)
-
-        return raise_it
+    from culm_infra.support.bundle import Part, missing
 
     findings: list[Finding] = []
 
@@ -80,12 +74,12 @@ def _documents(kafka: KafkaFlags) -> Iterator[Part]:
     settings = settings_or_none(kafka)
     if settings is None:
         for name in ("topics.jsonl", "status", "metrics", "logs"):
-            yield Part(name, without("the settings are wrong: see settings.json and doctor.jsonl"))
+            yield missing(name, "the settings are wrong: see settings.json and doctor.jsonl")
         return
     reached = [finding for finding in findings if finding.name == "kafka"]
     if reached and reached[0].state == "ok":
         yield Part("topics.jsonl", partial(documents.topics_text, settings, kafka.patience_s))
     else:
-        yield Part("topics.jsonl", without(reached[0].detail if reached else "Kafka was not examined"))
+        yield missing("topics.jsonl", reached[0].detail if reached else "Kafka was not examined")
     yield from documents.process_documents(settings)
     yield from documents.log_documents(settings)

@@ -11,13 +11,14 @@ flag, and are never printed.
 - `sources`: flags, environment and file, with the place of each value; `toml_lines`: lines of TOML keys
 - `findings`: what is wrong, in plain words
 - `loading`: the settings in force
-- `kafka`: the Kafka cluster and the local stack that the settings name
+- `kafka`: the Kafka cluster, the local stack and the connector's directory that the settings name
 - `check`: files and folders that the settings name
 - `reference`, `schema`, `example`: the generated documents
 """
 
 from culm_infra.settings.findings import wrong_values
 from culm_infra.settings.kafka import (
+    connector_directory,
     named_values,
     parse_kafka_options,
     redacted,
@@ -32,6 +33,7 @@ __all__ = [
     "DIRECTORIES",
     "CulmSettings",
     "config_file",
+    "connector_directory",
     "load",
     "named_values",
     "parse_kafka_options",

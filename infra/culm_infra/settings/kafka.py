@@ -68,6 +68,11 @@ def stack_directory(settings: CulmSettings) -> Path:
     return of_name(settings.stack.name)
 
 
+def connector_directory(settings: CulmSettings) -> Path:
+    """Return the directory of a connector's key, index and status socket."""
+    return settings.connector.directory or stack_directory(settings) / "connector"
+
+
 def resolve_kafka(settings: CulmSettings) -> KafkaSettings:
     """Return the Kafka to use: the given bootstrap servers, else the local stack if it is running.
 

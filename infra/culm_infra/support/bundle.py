@@ -30,6 +30,15 @@ class PartMissing(Exception):
     """A part cannot be had; the text is the reason."""
 
 
+def missing(name: str, reason: str) -> Part:
+    """Return a part that cannot be had."""
+
+    def text() -> str:
+        raise PartMissing(reason)
+
+    return Part(name, text)
+
+
 @dataclass(frozen=True, slots=True)
 class BundleContents:
     """Names of the files in an archive, and of missing parts."""
@@ -41,22 +50,22 @@ class BundleContents:
 def write(path: Path, parts: Iterable[Part], redaction: Redaction) -> BundleContents:
     """Write an archive (tar, gzip) of these parts to a new file."""
     files: list[str] = []
-    missing: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     with tarfile.open(path, "x:gz") as archive:
         for part in parts:
             try:
                 text = part.text()
             except Exception as error:
                 own = isinstance(error, PartMissing | CulmError)
-                missing[part.name] = str(error) if own else f"{type(error).__name__}: {error}"
+                reasons[part.name] = str(error) if own else f"{type(error).__name__}: {error}"
                 continue
             # Before the cut, which could leave half of a secret that is not recognised.
             _add(archive, part.name, _bounded(redaction.apply(text)))
             files.append(part.name)
-        lines = [f"{name}: {' '.join(reason.split())}\n" for name, reason in missing.items()]
+        lines = [f"{name}: {' '.join(reason.split())}\n" for name, reason in reasons.items()]
         _add(archive, MISSING, _bounded(redaction.apply("".join(lines) or "nothing is missing\n")))
     path.chmod(0o600)
-    return BundleContents((*files, MISSING), tuple(missing))
+    return BundleContents((*files, MISSING), tuple(reasons))
 
 
 def _bounded(text: str) -> str:

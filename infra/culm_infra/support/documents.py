@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from culm_infra.settings import CulmSettings, stack_directory
+from culm_infra.settings import CulmSettings, connector_directory, stack_directory
 from culm_infra.settings.kafka import redacted, resolve_kafka
 from culm_infra.settings.loading import examine
-from culm_infra.support.bundle import MAX_PART_CHARACTERS, Part, PartMissing
+from culm_infra.support.bundle import MAX_PART_CHARACTERS, Part, PartMissing, missing
 
 _LOG_LINES: Final = 2_000
 _MAX_LOGS: Final = 20
+_MAX_PROCESSES: Final = 20
 _MAX_PARTITIONS: Final = 2_000
 _METRICS_TIMEOUT_S: Final = 5.0
 
@@ -41,23 +42,18 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
 def process_documents(settings: CulmSettings) -> Iterator[Part]:
     """Yield the status documents and the metrics of the connector and the jobs that run here."""
     from culm_connectors.edge.status import SOCKET_FILE
-    from culm_infra.running import job_sockets
+    from culm_infra.running import job_sockets, socket_directory
 
-    folder = settings.connector.directory or stack_directory(settings) / "connector"
-    yield from _process("connector", folder / SOCKET_FILE)
-    sockets = sorted(job_sockets(settings).glob("job-*.sock"))
-    for socket in sockets[:_MAX_LOGS]:
+    yield from _process("connector", connector_directory(settings) / SOCKET_FILE)
+    sockets = job_sockets(settings)
+    for socket in sockets[:_MAX_PROCESSES]:
         yield from _process(socket.stem, socket)
     if not sockets:
-        yield Part(
-            "status/job.json", partial(_raise, f"no job runs here: no socket in {job_sockets(settings)}")
-        )
+        yield missing("status/job.json", f"no job runs here: no socket in {socket_directory(settings)}")
 
 
 def log_documents(settings: CulmSettings) -> Iterator[Part]:
     """Yield the last lines of the logs of the local stack and of the jobs."""
-    from culm_infra.stack.log_file import last_lines
-
     folder = stack_directory(settings) / "logs"
     logs = sorted(
         (
@@ -69,9 +65,9 @@ def log_documents(settings: CulmSettings) -> Iterator[Part]:
         key=lambda file: file.stat().st_mtime,
     )
     for file in logs[-_MAX_LOGS:]:
-        yield Part(f"logs/{file.name}", partial(_lines, last_lines, file))
+        yield Part(f"logs/{file.name}", partial(_last_lines, file))
     if not logs:
-        yield Part("logs", partial(_raise, f"there are no logs in {folder}"))
+        yield missing("logs", f"there are no logs in {folder}")
 
 
 def topics_text(settings: CulmSettings, timeout_s: float) -> str:
@@ -111,14 +107,14 @@ def _process(name: str, socket: Path) -> Iterator[Part]:
     try:
         document = read_status(socket)
     except StatusSocketError as error:
-        yield Part(f"status/{name}.json", partial(_raise, str(error)))
+        yield missing(f"status/{name}.json", str(error))
         return
     yield Part(f"status/{name}.json", partial(_json, document))
     address = document.get("metrics_address")
     if address is None and (port := document.get("metrics_port")) is not None:
         address = f"127.0.0.1:{port}"
     if address is None:
-        yield Part(f"metrics/{name}.txt", partial(_raise, "this process serves no metrics (metrics_port)"))
+        yield missing(f"metrics/{name}.txt", "this process serves no metrics (metrics_port)")
     else:
         yield Part(f"metrics/{name}.txt", partial(_metrics, str(address)))
 
@@ -131,13 +127,11 @@ def _metrics(address: str) -> str:
     return data.decode(errors="replace")
 
 
-def _lines(last_lines: Any, file: Path) -> str:
+def _last_lines(file: Path) -> str:
+    from culm_infra.stack.log_file import last_lines
+
     return "".join(f"{line}\n" for line in last_lines(file, _LOG_LINES))
 
 
 def _json(document: Any) -> str:
     return json.dumps(document, indent=2, default=str) + "\n"
-
-
-def _raise(reason: str) -> str:
-    raise PartMissing(reason)

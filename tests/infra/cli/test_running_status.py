@@ -13,7 +13,7 @@ import pytest
 
 from culm_infra.cli.root import run
 from culm_infra.cli.status.text import ago, duration
-from culm_infra.running import job_socket, job_sockets
+from culm_infra.running import job_socket, socket_directory
 from culm_infra.settings import load
 from culm_streaming.metrics import JobHealth
 from culm_streaming.progress import BatchProgress
@@ -194,10 +194,10 @@ def test_a_second_process_with_the_same_jobs_has_a_socket_of_its_own() -> None:
         job_socket(settings, "all", job_status().document),
         job_socket(settings, "all", job_status("all", "logs").document),
     ):
-        names = sorted(path.name for path in job_sockets(settings).iterdir())
+        names = sorted(path.name for path in socket_directory(settings).iterdir())
         assert names == [f"job-culm-all-{os.getpid()}.sock", "job-culm-all.sock"]
-        assert read_status(job_sockets(settings) / names[0])["jobs"] == ["logs"]
-    assert list(job_sockets(settings).iterdir()) == []
+        assert read_status(socket_directory(settings) / names[0])["jobs"] == ["logs"]
+    assert list(socket_directory(settings).iterdir()) == []
 
 
 def test_a_time_is_shown_in_two_units() -> None:
@@ -212,7 +212,7 @@ def test_a_file_in_the_place_of_the_socket_does_not_keep_jobs_from_running(
 ) -> None:
     settings = load()
     with job_socket(settings, "all", job_status().document):
-        (socket,) = job_sockets(settings).iterdir()
+        (socket,) = socket_directory(settings).iterdir()
     socket.touch()
     with job_socket(settings, "all", job_status().document) as is_served:
         assert not is_served

@@ -12,7 +12,6 @@ import typer
 
 from culm_infra.cli.chotki.address import ADDRESS_HELP, complete_address, replica_address
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
-from culm_infra.cli.connector import home
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.options import KAFKA_FLAGS, KafkaFlags, refuse
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say, table
@@ -55,8 +54,9 @@ def _identity(settings: CulmSettings) -> Identity:
     """Return the connector's key if there is one, as peers may know it; else a random key."""
     from culm_connectors.edge.keyfile import KEY_FILE, load_key
     from culm_connectors.transport import Identity
+    from culm_infra.settings import connector_directory
 
-    folder = home(settings)
+    folder = connector_directory(settings)
     has_key = (folder / KEY_FILE).exists()
     private_key = load_key(folder).private_key if has_key else secrets.token_bytes(32)
     return Identity.from_private_key(private_key)

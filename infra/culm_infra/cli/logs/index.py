@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli.connector import home
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import KafkaFlags, public_key
@@ -76,14 +75,14 @@ def repair(
     from culm_connectors.logs.lost_entries.stopped_edge import repair_from
     from culm_connectors.logs.replicated_logs import INDEX_FOLDER, INDEXED_TOPICS
     from culm_connectors.protocols import LOG_PAYLOADS, load
-    from culm_infra.settings import resolve_kafka
+    from culm_infra.settings import connector_directory, resolve_kafka
 
     authors = frozenset(public_key(text, "--author") for text in author or ())
     settings = kafka.load(connector={"directory": directory})
     with progress() as display:
         done = asyncio.run(
             repair_from(
-                home(settings),
+                connector_directory(settings),
                 INDEX_FOLDER,
                 load(LOG_PAYLOADS),
                 resolve_kafka(settings),
@@ -159,10 +158,10 @@ def verify(
     from culm_connectors.logs.replicated_logs import INDEX_FOLDER, INDEXED_TOPICS
     from culm_connectors.logs.warm_start.index_check import check_index
     from culm_connectors.p2panda.interest import covered_schemas
-    from culm_infra.settings import resolve_kafka
+    from culm_infra.settings import connector_directory, resolve_kafka
 
     settings = kafka.load(connector={"directory": directory})
-    folder: Path = home(settings) / INDEX_FOLDER
+    folder: Path = connector_directory(settings) / INDEX_FOLDER
     with progress() as display:
         checked = asyncio.run(
             check_index(

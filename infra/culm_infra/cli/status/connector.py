@@ -34,10 +34,10 @@ def status(
     Example: `culm connector status --watch 2`
     """
     from culm_connectors.edge.status import SOCKET_FILE
-    from culm_infra.cli.connector import home
+    from culm_infra.settings import connector_directory
     from culm_topics.status_socket import NothingRuns, read_status
 
-    folder = home(stack.load(connector={"directory": directory}))
+    folder = connector_directory(stack.load(connector={"directory": directory}))
 
     def show() -> bool:
         try:

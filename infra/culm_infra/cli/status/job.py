@@ -46,7 +46,7 @@ def status(
 
     Example: `culm job status all --json`
     """
-    from culm_infra.running import job_sockets, running_jobs
+    from culm_infra.running import running_jobs, socket_directory
 
     try:
         wanted = set() if which is None else set(jobs_of(which))
@@ -59,7 +59,7 @@ def status(
         if not documents:
             what = "no jobs run" if which is None else f"nothing runs {safe(which)}"
             say(
-                f"{what} here: no process serves a socket in {safe(job_sockets(settings))}; "
+                f"{what} here: no process serves a socket in {safe(socket_directory(settings))}; "
                 f"`culm job run{'' if which is None else ' ' + safe(which)}` starts one"
             )
         for place, document in enumerate(documents):
