@@ -31,7 +31,7 @@ class Check:
 
 
 def is_healthy(findings: Iterable[Finding]) -> bool:
-    """Whether no check failed; warnings and skipped checks do not count."""
+    """Return whether no check failed; warnings and skipped checks do not count."""
     return all(finding.state != "failed" for finding in findings)
 
 

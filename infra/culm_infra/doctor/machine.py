@@ -39,9 +39,19 @@ class Requirement:
 
 
 _REQUIREMENTS = (
-    Requirement("pyspark", (4, 2, 0), (4, 2, 1), "streaming", "the Kafka connector's jars are for this one"),
     Requirement(
-        "protobuf", (6, 33, 5), None, "streaming", "stateful jobs crash with an older one, without a word why"
+        "pyspark",
+        (4, 2, 0),
+        (4, 2, 1),
+        "streaming",
+        "the jars of Spark's Kafka connector are for this version",
+    ),
+    Requirement(
+        "protobuf",
+        (6, 33, 5),
+        None,
+        "streaming",
+        "with older versions stateful jobs crash without an error message",
     ),
     Requirement("pandas", (2, 2), (3,), "streaming", "this Spark does not fully support pandas 3"),
 )
@@ -171,7 +181,7 @@ def check_disk(directory: Path) -> Finding:
     if free_bytes >= _WARNED_BELOW_BYTES:
         return Finding("disk", "ok", detail)
     state: State = "failed" if free_bytes < _FAILED_BELOW_BYTES else "warning"
-    return Finding("disk", state, detail, "make room, or keep the stack elsewhere with --stack DIR")
+    return Finding("disk", state, detail, "free space, or choose another directory with --stack DIR")
 
 
 def _dotted(numbers: tuple[int, ...]) -> str:
