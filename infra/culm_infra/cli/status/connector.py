@@ -9,7 +9,7 @@ from culm_infra.cli.kit import options
 from culm_infra.cli.kit.options import StackFlags
 from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
-    Document,
+    StatusDocument,
     count,
     lag_text,
     line,
@@ -58,7 +58,7 @@ def status(
     watched(show, watch, json=results.json)
 
 
-def connector_lines(document: Document) -> Iterator[str]:
+def connector_lines(document: StatusDocument) -> Iterator[str]:
     """Yield the text about a connector."""
     yield f"connector {safe(document['peer_id'])} is {state_of(document)}"
     yield line("directory", safe(document["directory"]))

@@ -10,7 +10,7 @@ import typer
 from culm_infra.cli.kit.options import StackFlags
 from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
-    Document,
+    StatusDocument,
     ago,
     count,
     lag_text,
@@ -75,7 +75,7 @@ def status(
     watched(show, watch, json=results.json)
 
 
-def job_lines(document: Document) -> Iterator[str]:
+def job_lines(document: StatusDocument) -> Iterator[str]:
     """Yield the text about a process that runs jobs."""
     yield f"jobs {safe(document['which'])}: {state_of(document)}"
     yield from process_lines(document)

@@ -8,7 +8,7 @@ from typing import Any
 
 from culm_infra.cli.kit.output import safe
 
-Document = Mapping[str, Any]
+StatusDocument = Mapping[str, Any]
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _INDENT = 17
@@ -29,9 +29,9 @@ def duration(seconds: float) -> str:
     rest = max(0, int(seconds))
     parts: list[str] = []
     for size, unit in _UNITS:
-        count, rest = divmod(rest, size)
-        if count or (size == 1 and not parts):
-            parts.append(f"{count} {unit}")
+        number, rest = divmod(rest, size)
+        if number or (size == 1 and not parts):
+            parts.append(f"{number} {unit}")
     return " ".join(parts[:2])
 
 
@@ -40,7 +40,7 @@ def ago(time_ms: int | None) -> str:
     return "none yet" if time_ms is None else f"{duration(time.time() - time_ms / 1000)} ago"
 
 
-def state_of(document: Document) -> str:
+def state_of(document: StatusDocument) -> str:
     """Return the state of a process in words: `ready`, or what it is doing."""
     if document["ready"]:
         return "[bold green]ready[/]"
@@ -48,7 +48,7 @@ def state_of(document: Document) -> str:
     return f"[bold yellow]{'not ready' if state == 'running' else safe(state)}[/]"
 
 
-def process_lines(document: Document) -> Iterator[str]:
+def process_lines(document: StatusDocument) -> Iterator[str]:
     """Yield the lines about the process itself."""
     for reason in document["reasons"]:
         yield line("because", safe(reason))
@@ -68,7 +68,7 @@ def lag_text(lag: Mapping[str, int] | None) -> str:
     return f"lag {sum(lag.values())}" + (f" ({', '.join(behind)})" if behind else "")
 
 
-def warning_lines(warnings: Sequence[Document]) -> Iterator[str]:
+def warning_lines(warnings: Sequence[StatusDocument]) -> Iterator[str]:
     """Yield the latest warnings of the process, oldest first."""
     if warnings:
         yield line("warnings", f"the latest {len(warnings)}" if len(warnings) > 1 else "")
