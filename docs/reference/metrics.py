@@ -71,12 +71,12 @@ def _row(family: Family) -> tuple[str, str, str, str]:
 
 def families() -> list[Family]:
     """Return all families, sorted, each once."""
-    found: dict[tuple[bool, str], Family] = {}
+    known: dict[tuple[bool, str], Family] = {}
     for source in SOURCES:
         for path in sorted((ROOT / source).rglob("*.py")):
             for family in _families(path):
-                found.setdefault((family.section == "job", family.name), family)
-    return sorted(found.values())
+                known.setdefault((family.section == "job", family.name), family)
+    return sorted(known.values())
 
 
 def _families(path: Path) -> Iterator[Family]:
@@ -137,16 +137,16 @@ def _kind(called: str, table_name: str) -> str:
 def _labels(node: ast.AST, called: str, names: dict[str, ast.expr], *, shared: bool) -> tuple[str, ...]:
     if not isinstance(node, ast.Call):
         return ()
-    given = next(
+    labels = next(
         (keyword.value for keyword in node.keywords if keyword.arg in ("labels", "labelnames")), None
     )
-    if given is None and len(node.args) > 2:
-        given = node.args[2]
-    if isinstance(given, ast.Name):
-        given = names.get(given.id)
-    if isinstance(given, ast.List | ast.Tuple):
-        return tuple("protocol" if isinstance(item, ast.Name) else _text(item) for item in given.elts)
-    label = _text(given) if given is not None else ""
+    if labels is None and len(node.args) > 2:
+        labels = node.args[2]
+    if isinstance(labels, ast.Name):
+        labels = names.get(labels.id)
+    if isinstance(labels, ast.List | ast.Tuple):
+        return tuple("protocol" if isinstance(item, ast.Name) else _text(item) for item in labels.elts)
+    label = _text(labels) if labels is not None else ""
     of_protocol = (
         ("protocol",) if shared and called == "counter_by" and isinstance(node.func, ast.Name) else ()
     )

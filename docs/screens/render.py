@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,7 @@ def _drawn(path: Path) -> str:
             console.print(Text.from_ansi(line), soft_wrap=True)
     commands = ", ".join(line[2:] for line in lines if line.startswith("$ "))
     return console.export_svg(
-        code_format=_FORMAT.replace("TITLE", f"Terminal: {commands}"), unique_id=f"screen-{path.stem}"
+        code_format=_FORMAT.replace("TITLE", f"Terminal: {escape(commands)}"), unique_id=f"screen-{path.stem}"
     )
 
 
