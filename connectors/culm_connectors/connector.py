@@ -31,7 +31,7 @@ from culm_connectors.edge.protocol import (
     EdgeProtocol,
     log_progress,
 )
-from culm_connectors.edge.status import SOCKET_FILE, ConnectorStatus
+from culm_connectors.edge.status import ConnectorStatus
 from culm_connectors.errors import ConnectorError, DirectoryInUse
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
 from culm_connectors.local_store.folder_lock import FolderLock
@@ -42,7 +42,7 @@ from culm_connectors.transport import Address, Identity
 from culm_topics.kafka.clients import KafkaSettings, admin, producer
 from culm_topics.process_status import ProcessStatus
 from culm_topics.status_server import serve_status
-from culm_topics.status_socket import status_socket
+from culm_topics.status_socket import CONNECTOR_SOCKET, status_socket
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +131,9 @@ class Connector:
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._lock_directory().release)
             stack.enter_context(self.status.process.collect_warnings())
-            stack.enter_context(status_socket(self.settings.directory / SOCKET_FILE, self.status.document))
+            stack.enter_context(
+                status_socket(self.settings.directory / CONNECTOR_SOCKET, self.status.document)
+            )
             self._serve_status(stack)
             administration = admin(self.kafka)
             batches = await stack.enter_async_context(

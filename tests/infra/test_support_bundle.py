@@ -42,7 +42,7 @@ def unpacked(archive: Path) -> dict[str, str]:
 
 
 @contextmanager
-def served_metrics(text: str) -> Iterator[int]:
+def served_metrics(text: str, host: str = "127.0.0.1") -> Iterator[int]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
@@ -52,7 +52,7 @@ def served_metrics(text: str) -> Iterator[int]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server = HTTPServer((host, 0), Handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -143,6 +143,19 @@ def test_a_part_is_bounded_and_cut_after_the_redaction(tmp_path: Path) -> None:
     content = unpacked(tmp_path / "a.tar.gz")["long"]
     assert content.startswith("(the first ") and MARK not in content
     assert len(content) < MAX_PART_CHARACTERS + 100
+
+
+def test_metrics_of_a_connector_are_read_from_the_host_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CULM_CONNECTOR__METRICS_HOST", "127.0.0.2")
+    with served_metrics("culm_up 1\n", "127.0.0.2") as port:
+        document = ProcessStatus("connector", KafkaSettings(bootstrap="x:1")).document(
+            "running", [], metrics_port=port
+        )
+        with status_socket(tmp_path / "stack" / "connector" / "status.sock", lambda: document):
+            assert run(["support-bundle", "-o", "out.tar.gz", "--timeout", "1"]) == 0
+    assert unpacked(tmp_path / "out.tar.gz")["metrics/connector.txt"] == "culm_up 1\n"
 
 
 @pytest.mark.kafka

@@ -36,6 +36,8 @@ MAX_CLIENTS: Final = 8
 CLIENT_TIMEOUT_S: Final = 5.0
 """A client that has not read the document after this time is disconnected."""
 MAX_DOCUMENT_BYTES: Final = 1 << 22
+CONNECTOR_SOCKET: Final = "status.sock"
+"""Name of the status socket in a connector's directory."""
 
 _MAX_ADDRESS_BYTES: Final = 107
 """Longest path in the address of a Unix socket on Linux, without the terminating zero."""

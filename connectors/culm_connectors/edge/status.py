@@ -13,8 +13,6 @@ from culm_connectors.edge.protocol import EdgeProtocol
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_topics.process_status import ProcessStatus
 
-SOCKET_FILE: Final = "status.sock"
-"""Name of the status socket in a connector's directory."""
 MAX_LISTED_PEERS: Final = 50
 """Peers that are listed for each protocol; `connections` counts all."""
 

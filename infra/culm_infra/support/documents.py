@@ -41,10 +41,11 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def process_documents(settings: CulmSettings) -> Iterator[Part]:
     """Yield the status documents and the metrics of the connector and the jobs that run here."""
-    from culm_connectors.edge.status import SOCKET_FILE
     from culm_infra.running import job_sockets, socket_directory
+    from culm_topics.status_socket import CONNECTOR_SOCKET
 
-    yield from _process("connector", connector_directory(settings) / SOCKET_FILE)
+    connector = connector_directory(settings) / CONNECTOR_SOCKET
+    yield from _process("connector", connector, settings.connector.metrics_host)
     sockets = job_sockets(settings)
     for socket in sockets[:_MAX_PROCESSES]:
         yield from _process(socket.stem, socket)
@@ -101,7 +102,8 @@ def topics_text(settings: CulmSettings, timeout_s: float) -> str:
     return json_lines(rows)
 
 
-def _process(name: str, socket: Path) -> Iterator[Part]:
+def _process(name: str, socket: Path, host: str = "127.0.0.1") -> Iterator[Part]:
+    """Yield the parts about a process; `host` is that of its metrics if its document has the port alone."""
     from culm_topics.status_socket import StatusSocketError, read_status
 
     try:
@@ -112,7 +114,7 @@ def _process(name: str, socket: Path) -> Iterator[Part]:
     yield Part(f"status/{name}.json", partial(_json, document))
     address = document.get("metrics_address")
     if address is None and (port := document.get("metrics_port")) is not None:
-        address = f"127.0.0.1:{port}"
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if address is None:
         yield missing(f"metrics/{name}.txt", "this process serves no metrics (metrics_port)")
     else:

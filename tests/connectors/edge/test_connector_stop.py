@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from culm_connectors import connector as connector_module
-from culm_connectors.edge.status import SOCKET_FILE
 from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
@@ -17,7 +16,7 @@ from culm_connectors.transport import CloseCode, ConnectError, connect
 from culm_models.bamboo.checks import SoundEntry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import read_to_end
-from culm_topics.status_socket import read_status
+from culm_topics.status_socket import CONNECTOR_SOCKET, read_status
 from tests.support.connectors.edge import Edge, connector, hold_catching_up, reference_peer, write_document
 from tests.support.connectors.quic import identity, quick_settings
 from tests.support.p2panda.logs import SCHEMA
@@ -41,7 +40,7 @@ async def test_participants_are_served_while_the_logs_are_still_read(
         async with remote(address, 1) as ann:
             await ann.joins("room", "ann")
             assert edge.health.why_not_ready() != ()
-            status = await asyncio.to_thread(read_status, tmp_path / "edge" / SOCKET_FILE)
+            status = await asyncio.to_thread(read_status, tmp_path / "edge" / CONNECTOR_SOCKET)
             assert (status["ready"], status["peer_id"]) == (False, edge.key_pair.public_key.hex())
             participants, peers = status["protocols"]["sds"], status["protocols"]["p2panda"]
             assert (participants["ready"], participants["doors"]) == (True, edge.doors.where())
@@ -63,7 +62,7 @@ async def test_participants_are_served_while_the_logs_are_still_read(
     finally:
         edge.stop()
         await task
-    assert not (tmp_path / "edge" / SOCKET_FILE).exists()
+    assert not (tmp_path / "edge" / CONNECTOR_SOCKET).exists()
 
 
 async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: asyncio.Event) -> Edge:

@@ -33,15 +33,14 @@ def status(
 
     Example: `culm connector status --watch 2`
     """
-    from culm_connectors.edge.status import SOCKET_FILE
     from culm_infra.settings import connector_directory
-    from culm_topics.status_socket import NothingRuns, read_status
+    from culm_topics.status_socket import CONNECTOR_SOCKET, NothingRuns, read_status
 
     folder = connector_directory(stack.load(connector={"directory": directory}))
 
     def show() -> bool:
         try:
-            document = read_status(folder / SOCKET_FILE)
+            document = read_status(folder / CONNECTOR_SOCKET)
         except NothingRuns:
             say(
                 f"no connector runs in {safe(folder)}: `culm connector run` starts one, "
