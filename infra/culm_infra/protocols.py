@@ -35,13 +35,13 @@ DEMOS: Final = {
 
 
 JOBS: Final = {
-    "p2panda": "all",
-    "bamboo": "coverage",
-    "sds": "sds",
-    "chotki": "chotki",
-    "dag": "dag",
+    "p2panda": ("all",),
+    "bamboo": ("all", "coverage"),
+    "sds": ("sds",),
+    "chotki": ("chotki",),
+    "dag": ("dag",),
 }
-"""Job or group of jobs that `culm job run` runs for a protocol."""
+"""Groups of jobs that a protocol needs, each for one `culm job run`."""
 
 
 JOB_SETTINGS: Final = {

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
-from culm_infra.protocols import NOUNS
+from culm_infra.protocols import JOBS, NOUNS
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.p2panda.operations.operation import CheckedOperation
+from culm_topics.catalogue import registry
+from culm_topics.catalogue.jobs import job_named, jobs_of
 from culm_topics.catalogue.registry import CATALOGUE, OWNERS, OWNERS_USED
 from culm_topics.catalogue.topics import topics_of
 from culm_topics.chotki.catalogue import CHOTKI_JOBS
@@ -90,6 +92,15 @@ def test_topics_are_checked_created_and_listed(settings: KafkaSettings, capsys: 
     assert len(lines) <= len(CATALOGUE) + 6
     assert culm(settings, "topics", "list", "--wide", "--protocol", "dag") == 0
     assert "what it holds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("protocol", NOUNS)
+def test_the_jobs_of_a_protocol_write_what_they_read_of_each_other(protocol: str) -> None:
+    """None of them waits for a topic that only a job outside of these writes."""
+    jobs = [job_named(name) for group in JOBS[protocol] for name in jobs_of(group)]
+    written = {topic for job in jobs for topic in job.writes}
+    by_any_job = {topic for job in registry.JOBS for topic in job.writes}
+    assert {topic for job in jobs for topic in job.reads} & by_any_job <= written
 
 
 @pytest.mark.kafka

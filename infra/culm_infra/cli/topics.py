@@ -140,7 +140,8 @@ def _chosen(names: Sequence[str] | None, kafka: KafkaFlags) -> str:
 def _job_runs(names: Sequence[str] | None, kafka: KafkaFlags) -> list[str]:
     """Return the commands that run the jobs of these protocols, by default of the first one."""
     chosen = _chosen(None, kafka)
-    return [f"culm job run {protocols.JOBS[name]}{chosen}" for name in names or list(protocols.JOBS)[:1]]
+    groups = [group for name in names or list(protocols.JOBS)[:1] for group in protocols.JOBS[name]]
+    return [f"culm job run {group}{chosen}" for group in dict.fromkeys(groups)]
 
 
 def check(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
