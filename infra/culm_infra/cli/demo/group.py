@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+
 from culm_infra.cli.kit.noun import load, noun, spread
 from culm_infra.protocols import DEMOS
 
 _first, *_others = DEMOS
 
+_demo = load(DEMOS[_first])
+
 app = noun(
-    "The main job, seen, in about a minute and a half.",
+    inspect.getdoc(_demo) or "",
     {name: DEMOS[name] for name in _others},
-    callback=spread(load(DEMOS[_first])),
+    callback=spread(_demo),
     invoke_without_command=True,
     no_args_is_help=False,
 )
