@@ -22,7 +22,7 @@ OUR_COMMANDS = [words for words in COMMANDS if words[0] in ("chotki", "sds")]
 
 
 def options_of(*words: str) -> set[str]:
-    return {spelled for parameter in COMMANDS[words].params for spelled in parameter.opts}
+    return {spelled for parameter in COMMANDS[words].parameters for spelled in parameter.opts}
 
 
 def test_a_name_is_a_global_name_and_a_replica_announces_a_replica_name() -> None:
@@ -35,7 +35,7 @@ def test_a_name_is_a_global_name_and_a_replica_announces_a_replica_name() -> Non
 def test_wait_is_a_flag_and_a_comparison_settles() -> None:
     waiting = [words for words in OUR_COMMANDS if "--wait" in options_of(*words)]
     assert waiting == [("sds", "send")]
-    (wait,) = (each for each in COMMANDS["sds", "send"].params if "--wait" in each.opts)
+    (wait,) = (each for each in COMMANDS["sds", "send"].parameters if "--wait" in each.opts)
     assert wait.is_flag
     assert "--settle" in options_of("chotki", "verify")
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.emoji import Emoji
-from typer.main import get_command
 
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.output import safe
 from culm_infra.cli.logs.output import writer
-from culm_infra.cli.root import NOUNS, app, run
+from culm_infra.cli.root import NOUNS, run
 from culm_infra.errors import InfraError
+from tests.support.process.argument_fuzz import commands
 
 
 @pytest.mark.parametrize("noun", NOUNS)
@@ -26,30 +25,24 @@ def test_every_noun_has_a_help(noun: str, capsys: pytest.CaptureFixture[str]) ->
     assert f"culm {noun}" in capsys.readouterr().out
 
 
-def commands(group: Any, path: tuple[str, ...] = ("culm",)) -> Iterator[tuple[str, Any]]:
-    for name in group.list_commands(None):
-        command = group.get_command(None, name)
-        if hasattr(command, "list_commands"):
-            yield from commands(command, (*path, name))
-        else:
-            yield " ".join((*path, name)), command
-
-
-def examples(command: Any) -> str:
-    return str(command.help).partition("Example: ")[2]
-
-
 def test_every_command_shows_an_example_of_itself() -> None:
-    assert [name for name, command in commands(get_command(app)) if name not in examples(command)] == []
+    without = [
+        command.words
+        for command in commands()
+        if " ".join(("culm", *command.words)) not in command.help.partition("Example: ")[2]
+    ]
+    assert without == []
 
 
 def test_no_help_holds_a_word_between_colons() -> None:
     """It would be shown as a picture: `did:key:…` has one."""
     texts = {
-        name: " ".join(str(text) for text in [command.help, *(param.help for param in command.params)])
-        for name, command in commands(get_command(app))
+        command.words: " ".join(
+            str(text) for text in [command.help, *(param.help for param in command.parameters)]
+        )
+        for command in commands()
     }
-    assert [name for name, text in texts.items() if Emoji.replace(text) != text] == []
+    assert [words for words, text in texts.items() if Emoji.replace(text) != text] == []
 
 
 @pytest.mark.parametrize("noun", ["sprout", "peer", "peers", "vv", "blocks", "index"])

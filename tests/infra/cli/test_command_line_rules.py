@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from culm_infra.cli.root import app, run
+from culm_infra.cli.root import run
 from culm_infra.stack.stack import Stack, running_stacks
+from tests.support.process.argument_fuzz import commands
 
-
-def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name in group.list_commands(None):
-        command = group.get_command(None, name)
-        if hasattr(command, "list_commands"):
-            yield from commands(command, (*path, name))
-        else:
-            yield (*path, name), command
-
-
-COMMANDS = dict(commands(get_command(app)))
+COMMANDS = {command.words: command for command in commands()}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +81,7 @@ def test_an_option_has_one_meaning_everywhere(option: str) -> None:
     shown = {
         " ".join(words): parameter.help
         for words, command in COMMANDS.items()
-        for parameter in command.params
+        for parameter in command.parameters
         if option in parameter.opts
     }
     others = {name: text for name, text in shown.items() if not text.startswith(ONE_MEANING[option])}
@@ -107,14 +95,14 @@ def test_an_option_takes_the_same_form_everywhere(option: str, form: str) -> Non
         parameter.metavar
         for words, command in COMMANDS.items()
         if words[0] != "demo"
-        for parameter in command.params
+        for parameter in command.parameters
         if option in parameter.opts
     }
     assert forms == {form}
 
 
 def _has(words: tuple[str, ...], option: str) -> bool:
-    return any(option in parameter.opts for parameter in COMMANDS[words].params)
+    return any(option in parameter.opts for parameter in COMMANDS[words].parameters)
 
 
 @pytest.mark.parametrize("words", [words for words in COMMANDS if _has(words, "--bootstrap")], ids=" ".join)

@@ -25,10 +25,11 @@ from culm_models.errors import CulmError
 
 
 class Command(NamedTuple):
-    """One command: `words` is how it is called, `parameters` are those of Typer."""
+    """One command: `words` is how it is called, `parameters` and `help` are those of Typer."""
 
     words: tuple[str, ...]
     parameters: tuple[Any, ...]
+    help: str
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -59,7 +60,7 @@ def _walk(command: Any, words: tuple[str, ...]) -> Iterator[Command]:
         for name in command.list_commands(context):
             yield from _walk(command.get_command(context, name), (*words, name))
     if not is_group or command.invoke_without_command:
-        yield Command(words, tuple(command.params))
+        yield Command(words, tuple(command.params), command.help or "")
 
 
 def command_of(words: tuple[str, ...]) -> Command | None:
