@@ -65,8 +65,7 @@ def up(
     if not_applied:
         say(f"it was running already, without {safe(', '.join(not_applied))}: restart it to apply this")
         raise typer.Exit(EXIT_DEGRADED)
-    chosen = "" if stack.stack is None else f" --stack {stack.stack}"
-    results.next(f"culm topics create{chosen}", f"culm job run{chosen}", f"culm stack down{chosen}")
+    results.next(*map(stack.command, ("culm topics create", "culm job run", "culm stack down")))
 
 
 def down(

@@ -107,7 +107,7 @@ def list_(
     results.rows(rows, WIDE if wide else TOPICS)
     results.say(f"every name is preceded by the prefix {settings.prefix!r}")
     if not all(row["exists"] for row in rows):
-        results.next(f"culm topics create{_chosen(protocol, kafka)}")
+        results.next(_create_command(protocol, kafka))
 
 
 def create(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
@@ -130,18 +130,15 @@ def create(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout
     results.next(*_job_runs(protocol, kafka))
 
 
-def _chosen(names: Sequence[str] | None, kafka: KafkaFlags) -> str:
-    stack = () if kafka.stack is None else ("--stack", kafka.stack)
-    bootstrap = () if kafka.bootstrap is None else ("--bootstrap", kafka.bootstrap)
-    named = [word for name in names or () for word in ("--protocol", name)]
-    return "".join(f" {word}" for word in (*named, *stack, *bootstrap))
+def _create_command(names: Sequence[str] | None, kafka: KafkaFlags) -> str:
+    """Return the command that creates the topics of these protocols."""
+    return kafka.command("culm topics create" + "".join(f" --protocol {name}" for name in names or ()))
 
 
 def _job_runs(names: Sequence[str] | None, kafka: KafkaFlags) -> list[str]:
     """Return the commands that run the jobs of these protocols, by default of the first one."""
-    chosen = _chosen(None, kafka)
     groups = [group for name in names or list(protocols.JOBS)[:1] for group in protocols.JOBS[name]]
-    return [f"culm job run {group}{chosen}" for group in dict.fromkeys(groups)]
+    return [kafka.command(f"culm job run {group}") for group in dict.fromkeys(groups)]
 
 
 def check(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
@@ -162,7 +159,7 @@ def check(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout,
         results.one(asdict(difference), str(difference))
     _warn(admin.durability(settings, wanted))
     if any(difference.kind == "missing" for difference in differences):
-        results.next(f"culm topics create{_chosen(protocol, kafka)}")
+        results.next(_create_command(protocol, kafka))
     if differences:
         raise typer.Exit(EXIT_DEGRADED)
     say("every topic is as in the catalogue")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import socket
 from pathlib import Path
 
@@ -137,6 +138,17 @@ async def test_an_address_is_given_up_when_its_failure_stays_the_same() -> None:
 
     with pytest.raises(ConnectError, match="nothing listens"):
         await when_it_answers(dial, 0.01)
+
+
+def test_the_next_command_can_be_pasted_if_the_folder_has_a_space(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = str(tmp_path / "my peer")
+    assert run(["p2panda", "peer", "init", "--dir", home]) == 0
+    assert run(["p2panda", "peer", "status", "--dir", home]) == 0
+    shown = capsys.readouterr().err.splitlines()
+    lines = [shlex.split(line) for line in shown if line.startswith("next: ")]
+    assert [line[-2:] for line in lines] == [["--dir", home]] * 2
 
 
 def test_a_number_without_a_type_is_published_as_text_with_a_warning(

@@ -34,6 +34,11 @@ def data_folder(name: str, chosen: Path | None) -> Path:
     return chosen or Path(DIRECTORIES.user_data_dir) / name
 
 
+def with_folder(line: str, chosen: Path | None) -> str:
+    """Return a command line for the chosen folder, to be pasted into a shell."""
+    return line if chosen is None else f"{line} --dir {shlex.quote(str(chosen))}"
+
+
 def make_data_folder(name: str, chosen: Path | None) -> Path:
     """Return the folder; a missing one is created for this user alone, and standard error says where.
 
@@ -65,4 +70,4 @@ class DataFolderFlags:
 
     def command(self, line: str) -> str:
         """Return a command line for this folder, to be pasted into a shell."""
-        return line if self.folder is None else f"{line} --dir {shlex.quote(str(self.folder))}"
+        return with_folder(line, self.folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,6 +132,10 @@ class StackFlags(SettingsFlags):
         stack = stack_of(self.stack) | flags.pop("stack", {})
         return SettingsFlags.load(self, stack=stack, **flags)
 
+    def command(self, line: str) -> str:
+        """Return a command line for this stack, to be pasted into a shell."""
+        return line if self.stack is None else f"{line} --stack {shlex.quote(self.stack)}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFlags(StackFlags):
@@ -146,6 +151,11 @@ class ClusterFlags(StackFlags):
 
         options = parse_kafka_options(self.kafka_option or [])
         return {"bootstrap": self.bootstrap, "prefix": self.prefix, "kafka": options}
+
+    def command(self, line: str) -> str:
+        """Return a command line for this cluster, to be pasted into a shell."""
+        line = StackFlags.command(self, line)
+        return line if self.bootstrap is None else f"{line} --bootstrap {shlex.quote(self.bootstrap)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import typer
 
 from culm_infra.cli.connector import address
 from culm_infra.cli.kit import options
-from culm_infra.cli.kit.data_folder import DataDirectory
+from culm_infra.cli.kit.data_folder import DataDirectory, with_folder
 from culm_infra.cli.kit.log_names import parse_log_name
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
@@ -60,8 +60,7 @@ def init(directory: DataDirectory = None, *, results: Results) -> None:
     key_pair = make_key(home)
     results.one({"peer_id": key_pair.public_key, "directory": str(home)}, key_pair.public_key.hex())
     results.say(f"the key is in {safe(home)}; keep it: everyone who has it can write as this peer")
-    chosen = "" if directory is None else f" --dir {directory}"
-    results.next(f"culm p2panda peer publish create NAME=VALUE --schema SCHEMA_ID{chosen}")
+    results.next(with_folder("culm p2panda peer publish create NAME=VALUE --schema SCHEMA_ID", directory))
 
 
 def publish(
@@ -115,8 +114,8 @@ def publish(
 
     (checked,) = asyncio.run(with_peer(directory, work))
     results.one(entry_row(checked), checked.hash.hex())
-    chosen = "" if directory is None else f" --dir {directory}"
-    results.next(f"culm p2panda peer show{chosen}", f"culm p2panda peer sync HOST:PORT{chosen}")
+    lines = ("culm p2panda peer show", "culm p2panda peer sync HOST:PORT")
+    results.next(*(with_folder(line, directory) for line in lines))
 
 
 def import_logs(
@@ -345,7 +344,7 @@ def status(directory: DataDirectory = None, *, results: Results) -> None:
     else:
         print_table(None, ["", ""], [[name, value] for name, value in row.items()])
     if not logs:
-        results.next("culm p2panda peer publish create NAME=VALUE --schema SCHEMA_ID")
+        results.next(with_folder("culm p2panda peer publish create NAME=VALUE --schema SCHEMA_ID", directory))
 
 
 app = noun(
