@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import typer
 
-from culm_infra.cli.kit.data_folder import DataFolderFlags, data_folder, directory_option
+from culm_infra.cli.kit.data_folder import DataFolderFlags, directory_option, folder_on_the_line
 from culm_infra.cli.kit.log_names import parse_log_name
 from culm_infra.cli.kit.options import words
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
@@ -39,8 +39,7 @@ Flavour = Annotated[
 
 def folder_of(context: typer.Context) -> Path:
     """Return the folder that a command line names, for completion."""
-    chosen = context.params.get("folder")
-    return data_folder(_NAME, None if chosen is None else Path(chosen))
+    return folder_on_the_line(_NAME, context)
 
 
 def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:

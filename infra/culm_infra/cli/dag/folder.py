@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 import typer
 
 from culm_infra.cli.kit import options
-from culm_infra.cli.kit.data_folder import DataFolderFlags, data_folder, directory_option
+from culm_infra.cli.kit.data_folder import DataFolderFlags, directory_option, folder_on_the_line
 from culm_models.dag.blocks.cid import Cid, cid_of_any_base
 from culm_models.dag.errors import DagError
 from culm_models.dag.ucan.did_key import did_from_text
@@ -61,18 +61,12 @@ def check_place(context: typer.Context, *, on_kafka: bool) -> None:
         options.refuse(context, options.KAFKA_FLAGS, "goes with --kafka")
 
 
-def _folder_of(context: typer.Context) -> Path:
-    """Return the folder that a command line names."""
-    chosen = context.params.get("folder")
-    return data_folder(_NAME, None if chosen is None else Path(chosen))
-
-
 def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the spaces of the folder that the command line names."""
     from culm_connectors.errors import ConnectorError
 
     try:
-        with open_folder(_folder_of(ctx)) as folder:
+        with open_folder(folder_on_the_line(_NAME, ctx)) as folder:
             return options.words(*(space.hex() for space in folder.queries.spaces()))(incomplete)
     except ConnectorError:
         return []

@@ -34,6 +34,12 @@ def data_folder(name: str, chosen: Path | None) -> Path:
     return chosen or Path(DIRECTORIES.user_data_dir) / name
 
 
+def folder_on_the_line(name: str, context: typer.Context) -> Path:
+    """Return the folder that a command line names, for completion; by default that of this name."""
+    chosen = context.params.get("folder")
+    return data_folder(name, None if chosen is None else Path(chosen))
+
+
 def with_folder(line: str, chosen: Path | None) -> str:
     """Return a command line for the chosen folder, to be pasted into a shell."""
     return line if chosen is None else f"{line} --dir {shlex.quote(str(chosen))}"
