@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from culm_infra.cli.kit import options
-from culm_infra.cli.kit.data_folder import make_data_folder
+from culm_infra.cli.kit.data_folder import DataDirectory, make_data_folder
 from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import ClusterFlags, StackFlags, refuse
 from culm_infra.cli.kit.output import Results, emit_json, err, progress, safe, say, show_progress
@@ -42,7 +42,7 @@ def run(
     listen_libp2p: Annotated[
         str | None, typer.Option(metavar="[quic://]HOST:PORT", help="Where to accept nodes over libp2p.")
     ] = None,
-    directory: options.ConnectorDirectory = None,
+    directory: DataDirectory = None,
     schema: Annotated[
         list[str] | None, typer.Option(help="A schema id to serve, `*` for all; repeatable.")
     ] = None,
@@ -97,7 +97,7 @@ def run(
     asyncio.run(run_connector(connector_settings(settings), reached, json=results.json))
 
 
-def id(*, directory: options.ConnectorDirectory = None, stack: StackFlags, results: Results) -> None:
+def id(*, directory: DataDirectory = None, stack: StackFlags, results: Results) -> None:
     """Print the connector's peer id; a missing key is created.
 
     Example: `culm connector id --dir ./edge-1`

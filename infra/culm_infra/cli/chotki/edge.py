@@ -12,6 +12,7 @@ from culm_infra.cli.chotki.address import ADDRESS_HELP, complete_address, replic
 from culm_infra.cli.chotki.completion import complete_compat, complete_mode
 from culm_infra.cli.connector import connector_settings, run_connector
 from culm_infra.cli.kit import options
+from culm_infra.cli.kit.data_folder import DataDirectory
 from culm_infra.cli.kit.options import ClusterFlags
 from culm_infra.cli.kit.output import Results
 from culm_models.chotki.packets.handshake import MODE_MAX, MODES
@@ -51,7 +52,7 @@ class Edge:
     """Options of an edge for replicas."""
 
     compat: Compat = None
-    directory: options.ConnectorDirectory = None
+    directory: DataDirectory = None
     metrics_port: options.MetricsPort = None
     log_format: options.LogFormat = None
 

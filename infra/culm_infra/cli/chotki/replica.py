@@ -12,7 +12,7 @@ import typer
 
 from culm_infra.cli.chotki.address import ADDRESS_HELP, complete_address, replica_address
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
-from culm_infra.cli.kit import options
+from culm_infra.cli.kit.data_folder import DataDirectory
 from culm_infra.cli.kit.options import KAFKA_FLAGS, KafkaFlags, refuse
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say, table
 from culm_infra.columns import Cell, Columns, Row
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from culm_connectors.chotki.reference_peer.copy import ReplicaCopy
     from culm_connectors.transport import Identity
     from culm_infra.settings import CulmSettings
-
-Key = options.ConnectorDirectory
 
 
 def read_replica(url: str, settings: CulmSettings, silence_s: float) -> ReplicaCopy:
@@ -73,7 +71,7 @@ def dump(
         ),
     ] = None,
     *,
-    directory: Key = None,
+    directory: DataDirectory = None,
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
@@ -160,7 +158,7 @@ def verify(
         ),
     ] = 0.0,
     fields: Annotated[int, typer.Option(min=0, help="How many of the fields that differ are shown.")] = 20,
-    directory: Key = None,
+    directory: DataDirectory = None,
     kafka: KafkaFlags,
     results: Results,
 ) -> None:

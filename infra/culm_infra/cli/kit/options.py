@@ -75,14 +75,6 @@ QuickStart = Annotated[
     typer.Option("--quick-start/--long-run", help="Start Java sooner, slower once warm: for short runs."),
 ]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="Log lines as `text` or `json`.")]
-ConnectorDirectory = Annotated[
-    Path | None,
-    typer.Option(
-        "--dir",
-        metavar="DIR",
-        help="Keeps the key and the data here; by default in the user's data directory.",
-    ),
-]
 DatagramSize = Annotated[str | None, typer.Option("--datagram-size", help="1200, 1452, 8900 bytes, or auto.")]
 SyncMode = Annotated[
     str | None,

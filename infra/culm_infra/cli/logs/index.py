@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli.kit import options
+from culm_infra.cli.kit.data_folder import DataDirectory
 from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import KafkaFlags, public_key
 from culm_infra.cli.kit.output import (
@@ -57,7 +57,7 @@ def repair(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what is missing, and produce nothing.")
     ] = False,
-    directory: options.ConnectorDirectory = None,
+    directory: DataDirectory = None,
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
@@ -144,7 +144,7 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="Read what is damaged from `logs` once more.")
     ] = False,
-    directory: options.ConnectorDirectory = None,
+    directory: DataDirectory = None,
     kafka: KafkaFlags,
     results: Results,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from culm_infra.cli.kit import options
+from culm_infra.cli.kit.data_folder import DataDirectory
 from culm_infra.cli.kit.options import StackFlags
 from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
@@ -22,7 +22,7 @@ from culm_infra.cli.status.watch import Watch, watched
 
 def status(
     *,
-    directory: options.ConnectorDirectory = None,
+    directory: DataDirectory = None,
     watch: Watch = None,
     stack: StackFlags,
     results: Results,
