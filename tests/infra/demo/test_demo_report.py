@@ -171,6 +171,14 @@ def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> Non
     assert not DemoReport("all of it").converged
 
 
+def test_a_problem_is_shown_as_it_is_written() -> None:
+    scene = SceneFigures("one", "A scene")
+    scene.stop(DemoError("the edge ended: [/srv]"))
+    scene.stop(NotReached("no [bold] record"))
+    text = shown(DemoReport("all of it", [scene]))
+    assert "the edge ended: [/srv]" in text and "no [bold] record" in text
+
+
 def test_a_scene_tells_what_it_did_not_reach_from_what_was_wrong() -> None:
     scene = SceneFigures("one", "A scene")
     scene.stop(NotReached("not reached in time: a miracle; nothing changed for 5 s"))

@@ -176,18 +176,24 @@ class DemoReport:
         )
         summary.add_column(no_wrap=True, overflow="ellipsis", max_width=_LABEL_WIDTH)
         summary.add_column(no_wrap=True, justify="right")
-        problems = [problem for scene in self.scenes for problem in scene.problems]
-        unreached = [condition for scene in self.scenes for condition in scene.unreached]
-        rows = [(f"problem: {problem}", "") for problem in problems]
-        rows += [(f"not reached: {condition}", "") for condition in unreached]
+        rows = [(f"problem: {problem}", "") for problem in self._problems]
+        rows += [(f"not reached: {condition}", "") for condition in self._unreached]
         rows += [*self._scene_rows()]
         for label, value in rows[:_SUMMARY_ROWS]:
             summary.add_row(escape(label), value)
         if len(rows) > _SUMMARY_ROWS:
             summary.add_row(f"… {len(rows) - _SUMMARY_ROWS} more in the report", "")
         summary.add_row("all of it", f"{self.total_s:.1f} s")
-        summary.add_row(self.claim, outcome_text(problems, unreached))
+        summary.add_row(self.claim, outcome_text(self._problems, self._unreached))
         return summary
+
+    @property
+    def _problems(self) -> list[str]:
+        return [problem for scene in self.scenes for problem in scene.problems]
+
+    @property
+    def _unreached(self) -> list[str]:
+        return [condition for scene in self.scenes for condition in scene.unreached]
 
     def _scene_rows(self) -> Iterator[tuple[str, str]]:
         if len(self.scenes) == 1:
@@ -196,8 +202,7 @@ class DemoReport:
                 yield figure.label, f"{value} {_rule(figure)}".rstrip()
             return
         for scene in self.scenes:
-            outcome = outcome_text(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
-            yield scene.title, f"{scene.duration_s:.1f} s, {outcome}"
+            yield scene.title, _scene_outcome(scene)
 
     def tables(self) -> Iterator[Table]:
         """Yield the report as tables for a terminal of 80 columns."""
@@ -210,14 +215,9 @@ class DemoReport:
                 table = _without_head(f"{number}. {scene.title}")
                 _add_figures(table, scene)
                 yield table
-                outcome = outcome_text(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
-                whole.add_row(scene.title, f"{scene.duration_s:.1f} s, {outcome}")
+                whole.add_row(scene.title, _scene_outcome(scene))
         whole.add_row("all of it", f"{self.total_s:.1f} s")
-        problems = [problem for scene in self.scenes for problem in scene.problems]
-        whole.add_row(
-            self.claim,
-            outcome_text(problems, [condition for scene in self.scenes for condition in scene.unreached]),
-        )
+        whole.add_row(self.claim, outcome_text(self._problems, self._unreached))
         yield whole
 
 
@@ -228,6 +228,11 @@ def outcome_text(
     if problems:
         return bad
     return "not reached in time" if unreached else good
+
+
+def _scene_outcome(scene: SceneFigures) -> str:
+    outcome = outcome_text(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
+    return f"{scene.duration_s:.1f} s, {outcome}"
 
 
 def _without_head(title: str) -> Table:
@@ -266,9 +271,9 @@ def _add_figures(table: Table, scene: SceneFigures) -> None:
     for figure in scene.figures:
         table.add_row(figure.label, f"{as_text(figure.value)} {figure.unit}".rstrip(), _rule(figure))
     for unreached in scene.unreached:
-        table.add_row(f"[bold yellow]{unreached}[/]", "", "")
+        table.add_row(f"[bold yellow]{escape(unreached)}[/]", "", "")
     for problem in scene.problems:
-        table.add_row(f"[bold red]problem[/]: {problem}", "", "")
+        table.add_row(f"[bold red]problem[/]: {escape(problem)}", "", "")
 
 
 def _rule(figure: Figure) -> str:
