@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Sequence
@@ -14,7 +15,7 @@ import typer
 from rich.console import Console
 
 from culm_infra.cli.kit import options
-from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, err, out, say
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, err, out, safe, say
 from culm_infra.demo.kit.size import DemoSize
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ Size = TypeVar("Size", bound=DemoSize)
 
 REPORT_FILE: Final = "report.txt"
 _REPORT_WIDTH: Final = 100
+_PATH_LIMIT: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +72,34 @@ def present(
         out.print(report.summary())
         out.print(f"the whole report: {report_file}", markup=False)
     if flags.keep:
-        from culm_infra.stack import Stack
-
-        if settings.bootstrap is None and not Stack(folder).status().running:
-            say(f"this demo used no Kafka; its data is in {folder}")
-            raise typer.Exit(0 if report.converged else EXIT_DEGRADED)
-        where = f"--bootstrap {settings.bootstrap or Stack(folder).bootstrap}"
-        say(f"Kafka is still up; its data is in {folder}")
-        results.next(
-            *(f"{command} {where}" for command in next_commands), f"culm stack down --stack {folder}"
-        )
+        _name_next_commands(settings.bootstrap, folder, results, next_commands)
     elif chosen is None and report.converged:
         _remove_all_but(folder, report_file)
     else:
-        say(f"what the processes printed: {folder / 'output'}")
+        say(f"what the processes printed: {safe(folder / 'output', _PATH_LIMIT)}")
     if not report.converged:
         raise typer.Exit(EXIT_DEGRADED)
+
+
+def _name_next_commands(
+    bootstrap: str | None, folder: Path, results: Results, next_commands: Sequence[str]
+) -> None:
+    """Say where the data is, and name commands for the Kafka that the demo used and that stays up."""
+    from culm_infra.stack import Stack
+
+    stack = Stack(folder)
+    shown = safe(folder, _PATH_LIMIT)
+    if bootstrap is not None:
+        say(f"the data of the demo's processes is in {shown}")
+        results.next(*(f"{command} --bootstrap {bootstrap}" for command in next_commands))
+    elif stack.status().running:
+        say(f"Kafka is still up; its data is in {shown}")
+        results.next(
+            *(f"{command} --bootstrap {stack.bootstrap}" for command in next_commands),
+            f"culm stack down --stack {shlex.quote(str(folder))}",
+        )
+    else:
+        say(f"this demo used no Kafka; its data is in {shown}")
 
 
 def _write_report(report: DemoReport, folder: Path) -> Path:
