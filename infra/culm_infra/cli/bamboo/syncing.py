@@ -174,7 +174,7 @@ async def _connected(peer: BambooPeer, plan: SyncPlan) -> AsyncIterator[RemotePe
         with announced(f"waiting for {plan.url}{limit_text(plan.timeout_s)}"):
             remote = await when_it_answers(
                 lambda: stack.enter_async_context(peer.connect(plan.url, trace=plan.trace)),
-                plan.timeout_s or 0.0,
+                plan.timeout_s,
             )
         yield remote
 

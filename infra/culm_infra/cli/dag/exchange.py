@@ -136,7 +136,7 @@ async def _sync(
             started_s = time.monotonic()
             result = await when_it_answers(
                 lambda: peer.sync(address, named, expected_peer=expected_peer, on_progress=show),
-                timeout_s or 0.0,
+                timeout_s,
             )
             return result, round(time.monotonic() - started_s, 3)
 

@@ -36,7 +36,7 @@ def reach(kafka: KafkaSettings, timeout_s: float) -> None:
     except KafkaFailure as error:
         if not error.passes or timeout_s <= SILENT_S:
             raise
-        say(f"waiting for Kafka at {safe(kafka.bootstrap)}, at most {timeout_s:g} s (--timeout)")
+        say(f"waiting for Kafka at {safe(kafka.bootstrap)}{limit_text(timeout_s)}")
         await_brokers(client, timeout_s - SILENT_S)
 
 
@@ -81,23 +81,23 @@ def announced(message: str) -> Iterator[Callable[[], None]]:
         timer.cancel()
 
 
-async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
+async def when_it_answers(dial: Callable[[], Awaitable[Result]], timeout_s: float | None) -> Result:
     """Return the result of dialling; retry while nothing answers at the address.
 
-    Raises the last `ConnectError` if attempts have failed in the same way for `wait_s` seconds. Raises it at
-    once if the other side refuses.
+    Raises the last `ConnectError` if attempts have failed in the same way for `timeout_s` seconds. Raises it
+    at once without a timeout, or if the other side refuses.
     """
     from culm_connectors.transport import CloseOrigin, ConnectError
 
     failure = ""
-    patience = Patience(wait_s, lambda: failure)
+    patience = Patience(timeout_s or 0.0, lambda: failure)
     while True:
         try:
             return await dial()
         except ConnectError as error:
             refused = error.reason is not None and error.reason.origin == CloseOrigin.REMOTE
             failure = str(error)
-            if refused or wait_s == 0 or patience.is_over():
+            if refused or timeout_s is None or patience.is_over():
                 raise
         await asyncio.sleep(_REDIAL_PAUSE_S)
 

@@ -181,16 +181,7 @@ def sync(
     where: Annotated[str, typer.Argument(metavar="[quic://]HOST:PORT", help="A connector or another peer.")],
     *,
     live: Annotated[bool, typer.Option("--live", help="Stay, and exchange what is new.")] = False,
-    timeout_s: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            min=0.1,
-            metavar="SECONDS",
-            help="Give up after so long without an answer, or without our schemas being served; by default "
-            "at the first failure.",
-        ),
-    ] = None,
+    timeout_s: options.AnswerTimeout = None,
     expect: options.ExpectedPeer = None,
     schema: Schemas = None,
     directory: DataDirectory = None,
@@ -201,13 +192,14 @@ def sync(
 ) -> None:
     """Bring both sides up to date.
 
+    With --timeout it also waits for so long until the other side serves the schemas of this peer.
+
     Exit status 1: entries were refused, or could not be sent; they are listed.
 
     Example: `culm p2panda peer sync 127.0.0.1:4455 --live`
     """
     target = address(where, "HOST:PORT")
     expected = optional_hex(expect, "--expect")
-    patience_s = timeout_s or 0.0
     if mode == "heights":
         options.refuse(
             context, ["latency"], "is about set reconciliation, which --sync-mode heights does without"
@@ -233,9 +225,9 @@ def sync(
                         target,
                         expected_peer_id=expected,
                         progress=show_answer,
-                        quiet_s=max(QUIET_S, patience_s),
+                        quiet_s=max(QUIET_S, timeout_s or 0.0),
                     ),
-                    patience_s,
+                    timeout_s,
                 )
         print_summary(summary, results)
         if live:
