@@ -16,8 +16,9 @@ from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.transport import Identity, connect, serve
+from culm_connectors.transport import Identity
 from culm_connectors.transport.interface import Connection, SendStream
+from culm_connectors.transport.quic import connect, serve
 from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.sharding import appends_of

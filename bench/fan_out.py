@@ -21,7 +21,8 @@ from typing import Any
 from bench.harness import BenchSettings, Ratio, say
 from bench.rig import Rig, cpu_used
 from culm_connectors.p2panda.settings import ALPN
-from culm_connectors.transport import Connection, Identity, SendStream, TransportSettings, connect
+from culm_connectors.transport import Connection, Identity, SendStream, TransportSettings
+from culm_connectors.transport.quic import connect
 from culm_infra.demo.p2panda.plan import SCHEMAS, DemoLogWriter
 from culm_infra.stack.ports import free_ports
 from culm_models.keys import KeyPair

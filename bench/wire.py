@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 from culm_connectors.p2panda.settings import ALPN
-from culm_connectors.transport import Connection, Identity, TransportSettings, connect, serve
+from culm_connectors.transport import Connection, Identity, TransportSettings
+from culm_connectors.transport.quic import connect, serve
 from culm_infra.demo.p2panda.plan import SCHEMAS
 from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.wire.codec import MessageStream, encode

@@ -23,10 +23,11 @@ from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 from culm_connectors.kafka.health import Ends
 from culm_connectors.metric_families import LATENCY_BUCKETS_S
 from culm_connectors.protocols import PROTOCOLS
-from culm_connectors.transport import CloseCode, ConnectError, Connection, Refusal, connect
+from culm_connectors.transport import CloseCode, ConnectError, Connection, Refusal
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.principal import Principal
+from culm_connectors.transport.quic import connect
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from tests.support.connectors.quic import LOOPBACK, identity, quick_settings

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import ALPN
-from culm_connectors.transport import CloseCode, Connection, ReceiveStream, connect
+from culm_connectors.transport import CloseCode, Connection, ReceiveStream
+from culm_connectors.transport.quic import connect
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, SyncDone, SyncRequest

@@ -10,8 +10,9 @@ from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import TwoStreams, accept_streams, open_streams
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings
-from culm_connectors.transport import Identity, connect, serve
+from culm_connectors.transport import Identity
 from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
 from culm_connectors.url import Url

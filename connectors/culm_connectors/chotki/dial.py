@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 
 from culm_connectors.chotki.settings import ALPN
 from culm_connectors.tls_files import TlsFiles
-from culm_connectors.transport import Identity, TransportSettings, connect
+from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_connectors.transport.quic import connect
 from culm_connectors.transport.stream_channel import StreamChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings

@@ -16,8 +16,9 @@ from culm_connectors.dag.progress import OnProgress, SyncProgress
 from culm_connectors.dag.service import DagService
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.transport import Identity, connect, serve
+from culm_connectors.transport import Identity
 from culm_connectors.transport.interface import Address, Connection
+from culm_connectors.transport.quic import connect, serve
 
 _LOOK_S: Final = 0.5
 _T = TypeVar("_T")

@@ -3,7 +3,8 @@
 - `interface`: the drivers' interfaces: `ByteChannel`, one duplex of bytes; `Connection`, streams with a peer
 - `principal`: the identity behind a connection; `identity`: one Ed25519 key per side
 - `codes`: the close codes on the wire; `errors`; `settings`; `reconnect`: repeated dialling with backoff
-- `quic/`: QUIC: `serve`, the accepting side, and `connect`, the dialling side
+- `quic/`: QUIC: `serve`, the accepting side, and `connect`, the dialling side; not imported here, because the
+  settings and errors of the transports are also read without the QUIC library
 - `libp2p/`: libp2p over QUIC, as p2panda's nodes use it
 - `tcp/`: TCP and TLS over TCP
 - `stream_channel`: one stream as a channel; `memory`: a channel in memory; `end`: the end of a channel
@@ -33,8 +34,6 @@ from culm_connectors.transport.interface import (
     SendStream,
     Service,
 )
-from culm_connectors.transport.quic.dial import connect
-from culm_connectors.transport.quic.listener import Listener, allow_everybody, serve, serve_all
 from culm_connectors.transport.settings import TransportSettings
 
 __all__ = [
@@ -51,7 +50,6 @@ __all__ = [
     "ConnectionStatistics",
     "Identity",
     "IdentityError",
-    "Listener",
     "ReceiveStream",
     "Refusal",
     "SendStream",
@@ -60,8 +58,4 @@ __all__ = [
     "StreamStoppedError",
     "TransportError",
     "TransportSettings",
-    "allow_everybody",
-    "connect",
-    "serve",
-    "serve_all",
 ]

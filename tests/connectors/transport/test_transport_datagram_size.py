@@ -12,7 +12,8 @@ from aioquic.quic.packet import QuicPacketType
 from aioquic.quic.packet_builder import QuicSentPacket
 from aioquic.tls import Epoch
 
-from culm_connectors.transport import Connection, connect, serve
+from culm_connectors.transport import Connection
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from culm_connectors.transport.quic.library import CreditedQuicConnection
 from culm_connectors.transport.quic.path_mtu import PathMtu, ProbingReno

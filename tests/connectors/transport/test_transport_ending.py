@@ -17,9 +17,8 @@ from culm_connectors.transport import (
     ConnectError,
     Connection,
     ConnectionClosedError,
-    connect,
-    serve,
 )
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.connectors.quic import (
     ALPN,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from culm_connectors.transport import Address, CloseCode, Connection, connect, serve
+from culm_connectors.transport import Address, CloseCode, Connection
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.connectors.quic import (
     ALPN,

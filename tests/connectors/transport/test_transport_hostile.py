@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from aioquic import tls
 from aioquic.quic.packet import QuicErrorCode
 
-from culm_connectors.transport import CloseCode, CloseReason, Listener, connect, serve
+from culm_connectors.transport import CloseCode, CloseReason
+from culm_connectors.transport.quic import Listener, connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.connectors.quic import (
     ALPN,

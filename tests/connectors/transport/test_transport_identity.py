@@ -18,14 +18,10 @@ from culm_connectors.transport import (
     Connection,
     Identity,
     IdentityError,
-    Listener,
     Refusal,
-    allow_everybody,
-    connect,
-    serve,
 )
 from culm_connectors.transport.identity import certify, peer_id_of
-from culm_connectors.transport.quic import dial
+from culm_connectors.transport.quic import Listener, allow_everybody, connect, dial, serve
 from culm_connectors.transport.quic.configuration import configuration
 from culm_connectors.transport.quic.library import CreditedQuicConnection
 from tests.support.connectors.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings

@@ -10,14 +10,8 @@ import pytest
 from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
-from culm_connectors.transport import (
-    Address,
-    CloseCode,
-    CloseOrigin,
-    ConnectError,
-    connect,
-    serve,
-)
+from culm_connectors.transport import Address, CloseCode, CloseOrigin, ConnectError
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.quic.configuration import configuration
 from culm_connectors.transport.quic.library import CreditedQuicConnection
 from culm_connectors.transport.quic.turns import Turns

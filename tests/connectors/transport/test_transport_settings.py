@@ -19,16 +19,13 @@ from culm_connectors.transport import (
     ConnectError,
     Connection,
     Identity,
-    Listener,
     Refusal,
     Service,
     TransportSettings,
-    connect,
-    serve,
-    serve_all,
 )
 from culm_connectors.transport.codes import describe
 from culm_connectors.transport.principal import neighbourhood
+from culm_connectors.transport.quic import Listener, connect, serve, serve_all
 from culm_connectors.transport.quic.endpoint import UdpEndpoint
 from culm_connectors.transport.quic.listener import allow_everybody
 from tests.support.connectors.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings, raw_socket

@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import ValidationError
 
-from culm_connectors.transport import Address, CloseOrigin, CloseReason, Connection, connect, serve
+from culm_connectors.transport import Address, CloseOrigin, CloseReason, Connection
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.connectors.quic import (
     ALPN,
@@ -34,7 +35,7 @@ PATIENT = quick_settings(idle_timeout_s=600, ping_interval_s=300, silence_timeou
 SERVER_PROCESS = """
 import asyncio
 from tests.support.connectors.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
-from culm_connectors.transport import serve
+from culm_connectors.transport.quic import serve
 
 async def main():
     async with serve(LOOPBACK, identity(1), quick_settings(), greet_and_echo, alpn=ALPN) as listener:

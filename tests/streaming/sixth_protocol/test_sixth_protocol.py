@@ -16,13 +16,8 @@ import pytest
 
 from culm_connectors.protocols import PROTOCOLS, ProtocolEntry
 from culm_connectors.settings import ConnectorSettings
-from culm_connectors.transport import (
-    CloseCode,
-    Connection,
-    ReceiveStream,
-    SendStream,
-    connect,
-)
+from culm_connectors.transport import CloseCode, Connection, ReceiveStream, SendStream
+from culm_connectors.transport.quic import connect
 from culm_infra.cli import root
 from culm_models.conform import dispatch
 from culm_streaming.run import RunSettings, run_jobs

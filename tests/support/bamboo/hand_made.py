@@ -15,7 +15,8 @@ from culm_connectors.bamboo_p2p.dial import dial, listening
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import ALPNS
-from culm_connectors.transport import CloseReason, ConnectError, Connection, Identity, connect, serve
+from culm_connectors.transport import CloseReason, ConnectError, Connection, Identity
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bymux import CONTROL, DATA

@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from culm_connectors.tls_files import TlsFiles
-from culm_connectors.transport import CloseCode, Connection, connect, serve
+from culm_connectors.transport import CloseCode, Connection
 from culm_connectors.transport.interface import Address, ByteChannel
 from culm_connectors.transport.memory import memory_pair
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.stream_channel import StreamChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp

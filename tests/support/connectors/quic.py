@@ -23,9 +23,8 @@ from culm_connectors.transport import (
     ReceiveStream,
     SendStream,
     TransportSettings,
-    connect,
-    serve,
 )
+from culm_connectors.transport.quic import connect, serve
 from culm_connectors.transport.quic.configuration import configuration
 from culm_connectors.transport.quic.library import CreditedQuicConnection
 

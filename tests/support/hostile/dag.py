@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from culm_connectors.dag.settings import ALPN
-from culm_connectors.transport import Address, CloseCode, Identity, TransportSettings, connect
+from culm_connectors.transport import Address, CloseCode, Identity, TransportSettings
 from culm_connectors.transport.interface import Connection, SendStream
+from culm_connectors.transport.quic import connect
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, cid_of
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.validation_rules import DEFAULT_RULES

@@ -21,15 +21,9 @@ from aioquic.buffer import encode_uint_var
 from aioquic.quic.crypto import CryptoPair
 from aioquic.quic.packet import QuicFrameType, QuicProtocolVersion
 
-from culm_connectors.transport import (
-    Address,
-    CloseCode,
-    CloseReason,
-    Connection,
-    TransportSettings,
-    connect,
-)
+from culm_connectors.transport import Address, CloseCode, CloseReason, Connection, TransportSettings
 from culm_connectors.transport.identity import Credentials
+from culm_connectors.transport.quic import connect
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from tests.support.process.waiting import while_working
 

@@ -16,8 +16,8 @@ from culm_connectors.transport import (
     SendStream,
     TransportError,
     TransportSettings,
-    connect,
 )
+from culm_connectors.transport.quic import connect
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import MessageStream, encode
 from culm_models.p2panda.wire.messages import Message

@@ -13,16 +13,8 @@ from culm_connectors.sds.backbone import ChannelListener, EventAt, OutgoingRecor
 from culm_connectors.sds.channels.owners import ChannelOwners
 from culm_connectors.sds.driver import SdsDriver, permit_everything
 from culm_connectors.sds.settings import ALPN, SdsEdgeSettings
-from culm_connectors.transport import (
-    Address,
-    CloseReason,
-    Connection,
-    Identity,
-    SendStream,
-    TransportError,
-    connect,
-    serve,
-)
+from culm_connectors.transport import Address, CloseReason, Connection, Identity, SendStream, TransportError
+from culm_connectors.transport.quic import connect, serve
 from culm_models.sds.frames import codec as wire
 from culm_models.sds.frames.messages import Frame, Hello, Join, Joined
 from culm_models.sds.wire.codec import decode, encode

@@ -28,15 +28,8 @@ from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.reference_peer.authoring import Author, Draft
 from culm_connectors.p2panda.reference_peer.sync_progress import QUIET_S, SyncFailed, SyncSummary, SyncWatch
 from culm_connectors.p2panda.settings import ALPN, DriverSettings, SessionSettings, peer_settings
-from culm_connectors.transport import (
-    Address,
-    CloseCode,
-    Identity,
-    Listener,
-    TransportSettings,
-    connect,
-    serve,
-)
+from culm_connectors.transport import Address, CloseCode, Identity, TransportSettings
+from culm_connectors.transport.quic import Listener, connect, serve
 from culm_connectors.transport.reconnect import keep_connected
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey

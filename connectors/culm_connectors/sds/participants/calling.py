@@ -19,9 +19,9 @@ from culm_connectors.transport import (
     SendStream,
     TransportError,
     TransportSettings,
-    connect,
 )
 from culm_connectors.transport.interface import ReceiveStream
+from culm_connectors.transport.quic import connect
 from culm_connectors.transport.reconnect import keep_trying
 from culm_models.sds.errors import FrameError
 from culm_models.sds.frames import codec as wire

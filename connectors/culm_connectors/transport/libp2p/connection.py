@@ -22,14 +22,10 @@ from culm_connectors.transport import (
     ConnectionClosedError,
     ConnectionHandler,
     ConnectionStatistics,
-    Listener,
     ReceiveStream,
     SendStream,
     TransportError,
     TransportSettings,
-    allow_everybody,
-    connect,
-    serve,
 )
 from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
@@ -38,6 +34,7 @@ from culm_connectors.transport.libp2p.host_key import HostKey
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.libp2p.multistream import Listening, Proposing
 from culm_connectors.transport.libp2p.streams import FollowingReceiveStream, FollowingSendStream
+from culm_connectors.transport.quic import Listener, allow_everybody, connect, serve
 from culm_models.varint import write_varint
 
 logger = logging.getLogger(__name__)

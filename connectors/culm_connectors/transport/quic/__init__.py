@@ -7,3 +7,8 @@
   `configuration`: its configuration.
 - `probe`: measures the throughput of a bare stream on this machine.
 """
+
+from culm_connectors.transport.quic.dial import connect
+from culm_connectors.transport.quic.listener import Listener, allow_everybody, serve, serve_all
+
+__all__ = ["Listener", "allow_everybody", "connect", "serve", "serve_all"]

@@ -23,9 +23,8 @@ from culm_connectors.transport import (
     SendStream,
     TransportError,
     TransportSettings,
-    connect,
-    serve,
 )
+from culm_connectors.transport.quic import connect, serve
 from culm_models.sds.errors import FrameError
 from culm_models.sds.frames import codec as wire
 from culm_models.sds.frames.messages import SdsMessage

@@ -17,8 +17,9 @@ from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.settings import ALPN
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.edge.access import AccessWatch
-from culm_connectors.transport import Identity, TransportSettings, serve
+from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.interface import Address
+from culm_connectors.transport.quic import serve
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.ucan.did_key import did_key, did_text
 from culm_models.dag.validation_rules import ValidationRules

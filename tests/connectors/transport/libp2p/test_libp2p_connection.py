@@ -15,10 +15,8 @@ from culm_connectors.transport import (
     Connection,
     ConnectionClosedError,
     Identity,
-    Listener,
     SendStream,
     StreamStoppedError,
-    connect,
 )
 from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
@@ -26,6 +24,7 @@ from culm_connectors.transport.libp2p.connection import ALPN, IDENTIFY, PING, di
 from culm_connectors.transport.libp2p.host_key import HostKey
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.libp2p.multistream import HEADER, encode_line
+from culm_connectors.transport.quic import Listener, connect
 from tests.support.connectors.quic import LOOPBACK, quick_settings
 from tests.support.process.waiting import until, while_working
 
