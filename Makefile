@@ -10,7 +10,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # The tests that take longest are named at the end, so that what makes a run slow is seen.
 DURATIONS := --durations 20 --durations-min 5
 
-.PHONY: help install wheel demo docs reference diagrams test test-slow test-cluster test-hostile lint format bench walk clean
+.PHONY: help install wheel demo docs reference diagrams test test-deploy test-slow test-cluster test-hostile lint format bench walk clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -44,7 +44,7 @@ diagrams: $(STAMP)  ## Draw docs/diagrams/*.svg and docs/screens/*.svg from the 
 	$(BIN)/python -m docs.screens.render
 
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not kafka and not spark and not soak" $(DURATIONS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not kafka and not spark and not soak and not deploy" $(DURATIONS)
 	$(MAKE) test-optimised
 	$(MAKE) test-components
 
@@ -67,8 +67,11 @@ SCRATCH := $(IN_MEMORY:%=%/culm-tests-$(firstword $(shell pwd | cksum)))
 .PHONY: test-components
 test-components: $(STAMP)
 	$(if $(SCRATCH),rm -rf $(SCRATCH) && mkdir -m 700 $(SCRATCH) && export TMPDIR=$(SCRATCH) SPARK_LOCAL_DIRS=$(SCRATCH) &&) \
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak" $(DURATIONS) \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak and not deploy" $(DURATIONS) \
 	$(if $(SCRATCH),&& rm -rf $(SCRATCH))
+
+test-deploy: $(STAMP)  ## Check what is deployed (infra/deploy) with the programs that read it; they are fetched into build/tools.
+	$(BIN)/python -m pytest -m deploy $(DURATIONS) tests/deploy
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
 	$(BIN)/python -m pytest -p tests.support.process.optimised tests/models tests/conform $(OPTIMISED)

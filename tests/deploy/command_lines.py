@@ -1,0 +1,76 @@
+"""Checks of the command lines that units, images, compose files and manifests contain.
+
+Each one runs from this checkout's installation: with `--help`, which fails for an unknown command or option,
+or as it is if it is `culm settings check`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from culm_infra.settings.names import PREFIX
+
+_CONTINUED = re.compile(r"\\\n\s*")
+_ENDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>", "2>&1", "#"})
+"""Words of a shell that end a command's own arguments."""
+
+
+def assert_culm_accepts(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Assert that `culm` has this command line: `culm ARGUMENTS`, with or without a directory before `culm`.
+
+    `environment` holds the `CULM_…` variables that the rendered file sets; all of them must be settings.
+    """
+    assert PurePath(command[0]).name == "culm", f"not a command line of culm: {shlex.join(command)}"
+    words = tuple(command[1:])
+    if words[:2] != ("settings", "check"):
+        words = (*words, "--help")
+    done = _run(words, tuple(sorted((environment or {}).items())))
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
+
+
+def assert_settings_are_known(environment: Mapping[str, str]) -> None:
+    """Assert that every `CULM_…` variable is a setting with an allowed value; files need not exist."""
+    done = _run(("settings", "show"), tuple(sorted(environment.items())))
+    assert done.returncode == 0, f"{dict(environment)}\n{done.stderr}"
+
+
+def culm_commands(text: str) -> Iterator[list[str]]:
+    """Return every command line of `culm` in a text of shell commands, one or more a line."""
+    for line in _CONTINUED.sub(" ", text).splitlines():
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:
+            continue
+        starts = [index for index, word in enumerate(words) if PurePath(word).name == "culm"]
+        for start in starts:
+            if start and words[start - 1] not in _ENDS and not _introduces(words[start - 1]):
+                continue
+            end = next((index for index in range(start, len(words)) if words[index] in _ENDS), len(words))
+            yield words[start:end]
+
+
+def _introduces(word: str) -> bool:
+    """Return whether a command may follow this word: an assignment, or a program that runs another one."""
+    return word in {"exec", "sudo", "env", "$", "then", "do", "!"} or re.match(r"[A-Z_]+=", word) is not None
+
+
+@functools.cache
+def _run(
+    words: tuple[str, ...], environment: tuple[tuple[str, str], ...]
+) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return subprocess.run(
+        [sys.executable, "-m", "culm_infra", *words],
+        env={**inherited, **dict(environment)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
