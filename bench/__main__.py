@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.harness import BenchSettings, Ratio, save
+from bench.ratio_plot import draw
 
 CASES = {
     "a": "bench.verify",
@@ -82,13 +83,14 @@ def main() -> int:
             talk.print(f"    {ratio.name}: {ratio.ours:,.0f} against {ratio.limit:,.0f} {ratio.unit}")
         # After every case, so that a later failure does not lose the figures of this case.
         folder = save(ratios, settings)
+        draw(ratios, folder / "ratios.svg")
     if arguments.json:
         sys.stdout.write(
             json.dumps([{**asdict(ratio), "ratio": ratio.ratio, "met": ratio.met} for ratio in ratios]) + "\n"
         )
     else:
         Console().print(_table(ratios))
-    talk.print(f"written: {folder / 'results.json'}, {folder / 'ratios.png'}")
+    talk.print(f"written: {folder / 'results.json'}, {folder / 'ratios.svg'}")
     return 0
 
 

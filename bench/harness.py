@@ -1,4 +1,4 @@
-"""The report of a benchmark case, and how all cases are printed, saved and drawn."""
+"""The report of a benchmark case, the rates that cases measure, and how reports are saved."""
 
 from __future__ import annotations
 
@@ -101,31 +101,9 @@ def machine() -> dict[str, Any]:
 
 
 def save(ratios: Sequence[Ratio], settings: BenchSettings) -> Path:
-    """Write ``results.json`` and ``ratios.png``. Returns the folder."""
+    """Write ``results.json``. Returns the folder."""
     settings.results.mkdir(parents=True, exist_ok=True)
     rows = [{**asdict(ratio), "ratio": ratio.ratio, "met": ratio.met} for ratio in ratios]
     document = {"machine": machine(), "quick": settings.quick, "ratios": rows}
     (settings.results / "results.json").write_text(json.dumps(document, indent=2) + "\n")
-    _draw(ratios, settings.results / "ratios.png")
     return settings.results
-
-
-def _draw(ratios: Sequence[Ratio], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    colours = {True: "#2b7a4b", False: "#b5472f", None: "#5b6670"}
-    figure, axes = pyplot.subplots(figsize=(9, 0.55 * len(ratios) + 1.4))
-    for row, ratio in enumerate(reversed(ratios)):
-        axes.barh(row, ratio.ratio, color=colours[ratio.met], height=0.6)
-        axes.text(ratio.ratio, row, f" {ratio.ratio:.2f}", va="center")
-        if ratio.goal is not None:
-            axes.plot([ratio.goal, ratio.goal], [row - 0.4, row + 0.4], color="black", linewidth=2)
-    axes.set_yticks(range(len(ratios)), [f"({ratio.case}) {ratio.name}" for ratio in reversed(ratios)])
-    axes.set_xlabel("ratio to the limit measured in the same run; the black mark is the goal")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)

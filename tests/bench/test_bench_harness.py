@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.__main__ import CASES
 from bench.harness import BenchSettings, Ratio, interleaved_rates, save
 from bench.material import entries, for_sign_open, verify_all
+from bench.ratio_plot import draw
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.p2panda.operations.operation import check_many
 
@@ -29,7 +30,16 @@ def test_results_are_written_as_json_and_as_a_plot(tmp_path: Path) -> None:
     assert document["ratios"][0]["ratio"] == 0.5
     assert document["ratios"][0]["details"] == {"n": 1}
     assert document["machine"]["cpus"]
-    assert (folder / "ratios.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ratios_are_drawn_the_same_way_twice(tmp_path: Path) -> None:
+    rate = Ratio("x", "rate", 50, 100, "/s", "limit", goal=0.5)
+    latency = Ratio("x", "latency", 3, 1, "ms", "limit", goal=4, higher_is_better=False)
+    for name in ("first.svg", "second.svg"):
+        draw([rate, latency], tmp_path / name)
+    drawing = (tmp_path / "first.svg").read_text()
+    assert drawing == (tmp_path / "second.svg").read_text()
+    assert "x: latency" in drawing
 
 
 def test_actions_are_run_by_turns() -> None:
