@@ -21,8 +21,6 @@ _COLOURS: Final = {True: "#2b7a4b", False: "#b5472f", None: "#5b6670"}
 _INCHES_PER_ROW: Final = 0.34
 _ROOM_FOR_TEXT: Final = 1.9
 """Width of the axis over that of the longest bar: the figures stand behind the bars."""
-# Text stays text, the file is the same whenever the figures are, and no font is embedded.
-_SVG: Final = {"svg.fonttype": "none", "svg.hashsalt": "culm", "font.family": "sans-serif", "font.size": 9}
 
 
 def draw(ratios: Sequence[Ratio], path: Path) -> None:
@@ -38,7 +36,8 @@ def draw(ratios: Sequence[Ratio], path: Path) -> None:
     ]
     parts = [(rows, label) for rows, label in parts if rows]
     heights = [len(rows) + 2 for rows, _ in parts]
-    with matplotlib.rc_context(_SVG):
+    # Text stays text, no font is embedded, and the same figures give the same file.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "culm", "font.size": 9}):
         figure, axes = pyplot.subplots(
             len(parts),
             1,
