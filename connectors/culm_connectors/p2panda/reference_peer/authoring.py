@@ -17,19 +17,21 @@ from culm_models.bamboo import Entry, lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.keys import KeyPair
+from culm_models.p2panda.documents.document import AuthoredOperation
+from culm_models.p2panda.documents.schemas import definition_of
+from culm_models.p2panda.documents.views import read_view
 from culm_models.p2panda.ingest import Ingest
 from culm_models.p2panda.operations.identifiers import SchemaId, canonical_text
 from culm_models.p2panda.operations.operation import (
     Action,
     CheckedOperation,
-    Operation,
     Value,
     check_entry,
     decode_operation,
     encode_operation,
     peek,
 )
-from culm_models.p2panda.operations.schema import check_fields, definition_of
+from culm_models.p2panda.operations.schema import Fields, check_fields
 
 
 class AuthoringError(ConnectorError):
@@ -126,7 +128,7 @@ class Author:
 
     def _checked_fields(self, draft: Draft, schema: str) -> dict[str, Value] | None:
         """The fields, if p2panda nodes take them. Raises `SchemaMismatchError`, `SchemaIdError`."""
-        known = definition_of(schema, partial(_read_operation, self.store))
+        known = schema_fields(self.store, schema)
         check_fields(draft.action, schema, draft.fields, known)
         return dict(draft.fields) if draft.fields is not None else None
 
@@ -144,17 +146,20 @@ class Author:
 def has_schema_definition(store: LmdbLogStore, schema_id: str) -> bool:
     """Whether fields are checked against this schema: a system schema, or one whose definition is held."""
     schema = canonical_text(schema_id)
-    return (
-        SchemaId.parse(schema).is_system or definition_of(schema, partial(_read_operation, store)) is not None
-    )
+    return SchemaId.parse(schema).is_system or schema_fields(store, schema) is not None
 
 
-def _read_operation(store: LmdbLogStore, operation_id: bytes) -> Operation | None:
-    operation_place = store.place_of(operation_id)
-    if operation_place is None:
+def schema_fields(store: LmdbLogStore, schema: str) -> Fields | None:
+    """Return the fields of a schema whose definition is held; None if it is not."""
+    return definition_of(schema, partial(read_view, read=partial(_read_operation, store)))
+
+
+def _read_operation(store: LmdbLogStore, operation_id: bytes) -> AuthoredOperation | None:
+    place = store.place_of(operation_id)
+    if place is None:
         return None
-    ((_, operation),) = store.entries(*operation_place.log, operation_place.seq_num, operation_place.seq_num)
-    return decode_operation(operation)
+    ((_, operation),) = store.entries(*place.log, place.seq_num, place.seq_num)
+    return AuthoredOperation(operation_id, place.log[0], decode_operation(operation))
 
 
 def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:

@@ -3,7 +3,7 @@
 p2panda nodes refuse an operation that does not match its schema, and with it the rest of its log. Entries
 from remotes are not checked here: they are accepted whether their schema is known or not. Entries to be
 signed are checked, because a signature cannot be taken back. The rules of the system schemas are part of this
-module; an application schema is read by `definition_of` from the documents that define it.
+module; `documents.schemas` reads an application schema from the documents that define it.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 from culm_models.p2panda.errors import SchemaMismatchError
 from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.operations.identifiers import SchemaId, SchemaIdError
-from culm_models.p2panda.operations.operation import Action, Operation, Value
+from culm_models.p2panda.operations.operation import Action, Value
 
 FieldType = Literal[
     "str",
@@ -27,16 +27,13 @@ FieldType = Literal[
     "pinned_relation_list",
 ]
 Fields = Mapping[str, FieldType]
-ReadOperation = Callable[[bytes], Operation | None]
-"""Reads an operation by its id; returns None if it is not held."""
-
 MAX_BLOB_PIECE_BYTES: Final = 256_000
 
-_DEFINITION: Final = "schema_definition_v1"
-_FIELD_DEFINITION: Final = "schema_field_definition_v1"
+DEFINITION: Final = "schema_definition_v1"
+FIELD_DEFINITION: Final = "schema_field_definition_v1"
 SYSTEM_SCHEMAS: Final[Mapping[str, Fields]] = {
-    _DEFINITION: {"name": "str", "description": "str", "fields": "pinned_relation_list"},
-    _FIELD_DEFINITION: {"name": "str", "type": "str"},
+    DEFINITION: {"name": "str", "description": "str", "fields": "pinned_relation_list"},
+    FIELD_DEFINITION: {"name": "str", "type": "str"},
     "blob_v1": {"length": "int", "mime_type": "str", "pieces": "pinned_relation_list"},
     "blob_piece_v1": {"data": "bytes"},
 }
@@ -85,7 +82,7 @@ def check_fields(
 
 
 def _check_value(name: str, value: Value, wanted: FieldType | None) -> None:
-    fitting = _fitting_types(value)
+    fitting = fitting_types(value)
     if not fitting:
         raise SchemaMismatchError(
             f"{name}: a pinned relation list holds view ids: operation ids, sorted, each once, at least one"
@@ -94,7 +91,7 @@ def _check_value(name: str, value: Value, wanted: FieldType | None) -> None:
         raise SchemaMismatchError(f"{name} is a {wanted}, which this value does not fit")
 
 
-def _fitting_types(value: Value) -> frozenset[FieldType]:
+def fitting_types(value: Value) -> frozenset[FieldType]:
     """Return the types that a value matches: the encoding does not distinguish all of them."""
     if isinstance(value, bool):
         return frozenset({"bool"})
@@ -131,10 +128,10 @@ def _check_rule(schema: str, name: str, value: Value) -> None:
 
 
 def _is_field_type(value: object) -> bool:
-    return isinstance(value, str) and _field_type(value) is not None
+    return isinstance(value, str) and parse_field_type(value) is not None
 
 
-def _field_type(text: str) -> FieldType | None:
+def parse_field_type(text: str) -> FieldType | None:
     """Return the type in a field definition: `int`, or `relation(SCHEMA_ID)`; None for other texts."""
     name, parenthesis, rest = text.partition("(")
     if not parenthesis:
@@ -155,17 +152,17 @@ def _up_to(limit: int) -> Callable[[object], bool]:
 
 
 _RULES: Final[Mapping[tuple[str, str], tuple[Callable[[object], bool], str]]] = {
-    (_DEFINITION, "name"): (
+    (DEFINITION, "name"): (
         _matches(_SCHEMA_NAME),
         "2 to 64 letters, digits and underscores, a letter first and no underscore last",
     ),
-    (_DEFINITION, "description"): (_up_to(_MAX_DESCRIPTION), f"at most {_MAX_DESCRIPTION} characters"),
-    (_DEFINITION, "fields"): (_up_to(_MAX_SCHEMA_FIELDS), f"a list of at most {_MAX_SCHEMA_FIELDS} fields"),
-    (_FIELD_DEFINITION, "name"): (
+    (DEFINITION, "description"): (_up_to(_MAX_DESCRIPTION), f"at most {_MAX_DESCRIPTION} characters"),
+    (DEFINITION, "fields"): (_up_to(_MAX_SCHEMA_FIELDS), f"a list of at most {_MAX_SCHEMA_FIELDS} fields"),
+    (FIELD_DEFINITION, "name"): (
         _matches(_FIELD_NAME),
         "up to 64 letters, digits and underscores, a letter first",
     ),
-    (_FIELD_DEFINITION, "type"): (
+    (FIELD_DEFINITION, "type"): (
         _is_field_type,
         f"one of {', '.join(_SCALARS)}, or one of {', '.join(_RELATIONS)} with a schema id in parentheses",
     ),
@@ -173,49 +170,6 @@ _RULES: Final[Mapping[tuple[str, str], tuple[Callable[[object], bool], str]]] = 
     ("blob_piece_v1", "data"): (_up_to(MAX_BLOB_PIECE_BYTES), f"at most {MAX_BLOB_PIECE_BYTES} bytes"),
 }
 """By schema and field: the check of a value, and the description of allowed values."""
-
-
-# The definitions of application schemas.
-
-
-def definition_of(schema: str, read: ReadOperation) -> Fields | None:
-    """Return the fields of an application schema, from the documents that define it.
-
-    Returns None if not all of their operations are held, or if their history has branches. Raises
-    `SchemaMismatchError` if the definition has another name than the schema id.
-    """
-    parsed = SchemaId.parse(schema)
-    defined = _view(tuple(map(bytes.fromhex, parsed.operation_ids)), _DEFINITION, read)
-    views = defined.get("fields") if defined is not None else None
-    if defined is None or not isinstance(views, tuple):
-        return None
-    if defined.get("name") != parsed.name:
-        raise SchemaMismatchError(
-            f"the definition of {schema[:200]} has another name: {defined.get('name')!r}"
-        )
-    fields: dict[str, FieldType] = {}
-    for view in views:
-        field = _view(view, _FIELD_DEFINITION, read) if isinstance(view, tuple) else None
-        name, spelled = (field.get("name"), field.get("type")) if field is not None else (None, None)
-        field_type = _field_type(spelled) if isinstance(spelled, str) else None
-        if not isinstance(name, str) or field_type is None:
-            return None
-        fields[name] = field_type
-    return fields
-
-
-def _view(ids: tuple[bytes, ...], schema: str, read: ReadOperation) -> dict[str, Value] | None:
-    """Return the fields of a document at this view; None if it is not held, deleted, or has branches."""
-    fields: dict[str, Value] = {}
-    while len(ids) == 1:
-        operation = read(ids[0])
-        if operation is None or operation.schema_id != schema or operation.fields is None:
-            return None
-        fields = {**operation.fields, **fields}
-        if operation.previous is None:
-            return fields
-        ids = operation.previous
-    return None
 
 
 def _holds(check: Callable[..., None], value: object) -> bool:

@@ -1,0 +1,66 @@
+"""The order in which the operations of a document are applied.
+
+The order is a depth-first walk over the graph from the create, which every node computes alike. Among the
+successors of an operation, the walk goes on with the one that has the lowest id and puts the others on a
+stack, the highest on top. An operation with several predecessors is not entered on the way: it goes on top of
+the stack once all of them are placed, and otherwise waits for the path that completes them. In both cases the
+walk continues with the top of the stack.
+
+The order is not append-only: an operation that arrives late may come between two others, and reorder them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from culm_models.p2panda.operations.identifiers import OperationId
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An operation in the graph of its document, without its values.
+
+    `names` are the fields that it sets; None if it deletes the document. `is_connected` tells whether all
+    operations before it are here, up to the create. `successors` are connected operations that name this one.
+    `position` is its index in the linear order; -1 while it has none.
+    """
+
+    id: OperationId
+    author: bytes
+    previous: tuple[OperationId, ...]
+    names: tuple[str, ...] | None
+    is_connected: bool = False
+    successors: list[Node] = field(default_factory=list)
+    position: int = -1
+
+
+def walk(start: Node, remaining: set[OperationId]) -> list[Node]:
+    """Return `start` and the operations of `remaining` that follow it, in their linear order.
+
+    Other operations count as placed before. The ids of the operations returned are removed from `remaining`.
+    """
+    order: list[Node] = []
+    remaining.add(start.id)
+    stack = [start]
+    while stack:
+        node = stack.pop()
+        if node.id not in remaining or not remaining.isdisjoint(node.previous):
+            continue
+        while True:
+            remaining.discard(node.id)
+            order.append(node)
+            following = [successor for successor in node.successors if successor.id in remaining]
+            if not following:
+                break
+            following.sort(key=_id)
+            lowest, *others = following
+            stack.extend(others)
+            if len(lowest.previous) > 1:
+                stack.append(lowest)  # it is skipped there if a predecessor is not placed yet
+                break
+            node = lowest
+    return order
+
+
+def _id(node: Node) -> OperationId:
+    return node.id
