@@ -1,4 +1,4 @@
-"""Addresses of peers: ``[SCHEME://]HOST:PORT``. Without a scheme the default transport applies."""
+"""Addresses of peers and HTTP servers: ``[SCHEME://]HOST:PORT``. The default transport needs no scheme."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Scheme = Literal["tcp", "tls", "quic"]
+Scheme = Literal["tcp", "tls", "quic", "http"]
 _SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "tls", "quic")
 _MAX_PORT: Final = 65_535
 _NOT_IN_A_HOST: Final = frozenset("/?#@[]")
@@ -14,7 +14,7 @@ _NOT_IN_A_HOST: Final = frozenset("/?#@[]")
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """Address of a peer: `tcp://`, `tls://` or `quic://HOST:PORT`."""
+    """An address: `tcp://`, `tls://`, `quic://` or `http://HOST:PORT`."""
 
     scheme: Scheme
     host: str

@@ -95,6 +95,12 @@ Each is its name, the argument for the bytes, and further arguments.
 """
 
 
+CONSOLE_TABLES: Final[Mapping[str, tuple[str, ...]]] = {}
+"""Tables of `culm console` by protocol: functions that open them, `module:function` below
+`culm_infra.console.tables`.
+"""
+
+
 class PeerSection(BaseModel):
     """Settings of `culm p2panda peer`."""
 

@@ -24,6 +24,7 @@ RUNS = {
     "edge": "import culm_connectors.connector, culm_connectors.p2panda.reference_peer.peer",
     "http": "import culm_connectors.dag.http.server",
     "streaming": "import culm_streaming.run",
+    "console": "import culm_infra.console.run",
     "export": "import pyarrow.parquet",
 }
 # Up to a gigabyte is unpacked for one install: minutes where the machine has other work.

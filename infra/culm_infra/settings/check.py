@@ -20,6 +20,7 @@ from culm_models.errors import CulmError
 
 _FOLDERS: Final = frozenset({"directory", "debug_qlog_directory"})
 _WRITTEN_FILES: Final = frozenset({"debug_key_log"})
+_PAIRS: Final = (("certificate", "private_key"), ("tls_certificate", "tls_key"))
 _FILES_OF_KAFKA: Final = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
 
 
@@ -78,9 +79,10 @@ def _paths(table: BaseModel, above: KeyPath) -> Iterator[tuple[KeyPath, Path]]:
 
 def _pairs(table: BaseModel, above: KeyPath) -> Iterator[tuple[KeyPath, tuple[Path, Path]]]:
     values: Mapping[str, Any] = dict(table)
-    certificate, key = values.get("certificate"), values.get("private_key")
-    if isinstance(certificate, Path) and isinstance(key, Path):
-        yield (*above, "certificate"), (certificate, key)
+    for certificate_name, key_name in _PAIRS:
+        certificate, key = values.get(certificate_name), values.get(key_name)
+        if isinstance(certificate, Path) and isinstance(key, Path):
+            yield (*above, certificate_name), (certificate, key)
     for name, value in values.items():
         if isinstance(value, BaseModel):
             yield from _pairs(value, (*above, name))

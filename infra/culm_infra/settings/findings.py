@@ -21,7 +21,7 @@ Origins = Mapping[KeyPath, str]
 
 _SHOWN: Final = 80
 _LISTED: Final = 8
-_SECRET_TABLES: Final = frozenset({"kafka", "topic_config", "tokens"})
+_SECRET_TABLES: Final = frozenset({"kafka", "topic_config", "token", "tokens"})
 
 _TYPES: Final = {
     "int_type": "a whole number",

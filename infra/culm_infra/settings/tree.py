@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from culm_connectors.settings import ConnectorLimits, parse_address
 from culm_infra.protocols import ProtocolJobs, ProtocolSections
+from culm_infra.sections.console import ConsoleSection
 from culm_infra.sections.log_jobs import BlocksJobSection, CoverageJobSection, VersionVectorsJobSection
 from culm_topics.catalogue.jobs import runnable_names
 from culm_topics.topic_spec import MAX_COPIES
@@ -248,6 +249,7 @@ class CulmSettings(ProtocolSections, SettingsSection):
     connector: ConnectorSection = Field(
         ConnectorSection(), description="A connector process at the network edge."
     )
+    console: ConsoleSection = Field(ConsoleSection(), description="The web console of `culm console`.")
 
     @field_validator("bootstrap")
     @classmethod

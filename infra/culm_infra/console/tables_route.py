@@ -1,0 +1,96 @@
+"""Routes of the tables: their list, pages of rows, and the details of one row."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from culm_infra.console.problems import problem
+from culm_infra.console.tables import BadRequest, ConsoleTable, NotFound
+from culm_models.errors import CulmError
+
+logger = logging.getLogger(__name__)
+
+MAX_ROWS: Final = 200
+_DEFAULT_ROWS: Final = 50
+_MAX_TEXT: Final = 2_048
+_THREADS: Final = 4
+_MAX_WAITING: Final = 32
+
+Result = TypeVar("Result")
+
+
+class TableRoutes:
+    """Answers requests for tables in a few threads; if too many requests wait, further ones get 503."""
+
+    def __init__(self, tables: Mapping[str, ConsoleTable]) -> None:
+        self._tables = tables
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="console-table")
+        self._waiting = 0
+
+    def close(self) -> None:
+        """Start no further work."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def index(self, request: Request) -> Response:
+        """Answer `GET /api/tables`."""
+        return JSONResponse([asdict(table.spec) for table in self._tables.values()])
+
+    async def page(self, request: Request) -> Response:
+        """Answer `GET /api/tables/{name}`."""
+        query = request.query_params
+        limit_text = query.get("limit", str(_DEFAULT_ROWS))
+        search, cursor = query.get("search", "").strip(), query.get("cursor", "")
+        if not (limit_text.isascii() and limit_text.isdecimal() and 1 <= int(limit_text[:9]) <= MAX_ROWS):
+            return problem(HTTPStatus.BAD_REQUEST, f"limit must be a whole number from 1 to {MAX_ROWS}")
+        if len(search) > _MAX_TEXT or len(cursor) > _MAX_TEXT:
+            return problem(
+                HTTPStatus.BAD_REQUEST, f"search and cursor must have at most {_MAX_TEXT} characters"
+            )
+        limit = int(limit_text)
+        return await self._answer(request, lambda table: asdict(table.page(search, cursor, limit)))
+
+    async def detail(self, request: Request) -> Response:
+        """Answer `GET /api/tables/{name}/{key}`."""
+        key = request.path_params["key"]
+        if len(key) > _MAX_TEXT:
+            return problem(HTTPStatus.BAD_REQUEST, f"a key must have at most {_MAX_TEXT} characters")
+        return await self._answer(request, lambda table: asdict(table.detail(key)))
+
+    async def _answer(self, request: Request, work: Callable[[ConsoleTable], Any]) -> Response:
+        name = request.path_params["name"]
+        table = self._tables.get(name)
+        if table is None:
+            known = ", ".join(self._tables)
+            return problem(HTTPStatus.NOT_FOUND, f"there is no table {name[:80]!r}", f"tables: {known}")
+        if self._waiting >= _MAX_WAITING:
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, "too many requests for tables wait", "try again in a moment"
+            )
+        self._waiting += 1
+        try:
+            document = await asyncio.get_running_loop().run_in_executor(self._threads, work, table)
+        except BadRequest as error:
+            return problem(HTTPStatus.BAD_REQUEST, str(error))
+        except NotFound as error:
+            return problem(HTTPStatus.NOT_FOUND, str(error))
+        except CulmError as error:
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error), getattr(error, "hint", None))
+        except Exception:
+            logger.exception("the table %s failed", name)
+            return problem(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                f"the table {name} failed",
+                "the console's log has the cause",
+            )
+        finally:
+            self._waiting -= 1
+        return JSONResponse(document)
