@@ -17,6 +17,7 @@ from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, out, say
 from culm_infra.columns import Columns, Row
 
 if TYPE_CHECKING:
+    from culm_infra.settings import CulmSettings
     from culm_topics.kafka.acls import Grantee
     from culm_topics.kafka.admin import Durability
     from culm_topics.kafka.clients import KafkaSettings
@@ -43,6 +44,7 @@ def _check_protocols(names: list[str] | None) -> list[str] | None:
     return names
 
 
+StrimziCluster = Annotated[str, typer.Option(metavar="NAME", help="The name of Strimzi's Kafka resource.")]
 Protocols = Annotated[
     list[str] | None,
     typer.Option(
@@ -110,16 +112,39 @@ def list_(
         results.next(_create_command(protocol, kafka))
 
 
-def create(*, protocol: Protocols = None, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
+def create(
+    context: typer.Context,
+    *,
+    protocol: Protocols = None,
+    kafka: KafkaFlags,
+    layout: TopicLayout,
+    form: Annotated[
+        Literal["topics", "strimzi"],
+        typer.Option("--as", help="Create topics in Kafka, or print Strimzi's KafkaTopics as YAML."),
+    ] = "topics",
+    strimzi_cluster: StrimziCluster = "kafka",
+    results: Results,
+) -> None:
     """Create missing topics; never alter an existing topic. Warns of topics with a single copy.
+
+    With `--as strimzi` no broker is contacted: Strimzi creates the topics from what is printed.
 
     Example: `culm topics create --protocol p2panda --partitions 16 --replication-factor 3`
     """
     from culm_topics.catalogue.topics import owner, topics_of
     from culm_topics.kafka import admin
+    from culm_topics.kafka.strimzi import strimzi_topics
 
-    settings = kafka.settings(**asdict(layout))
     wanted = topics_of(protocol or [])
+    if form == "strimzi":
+        if results.json:
+            raise typer.BadParameter("KafkaTopics are YAML", param_hint="--json")
+        refuse(context, ["bootstrap", "kafka_option", "stack", "timeout_s"], "--as strimzi uses no broker")
+        layout_only = _without_broker(kafka.load(**asdict(layout)))
+        out.print(strimzi_topics(layout_only, wanted, cluster=strimzi_cluster), markup=False, end="")
+        return
+    refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
+    settings = kafka.settings(**asdict(layout))
     created = admin.create(settings, wanted)
     new = [topic for topic in wanted if settings.topic(topic.name) in created]
     _warn(admin.durability(settings, new, with_config=False) if new else ())
@@ -201,26 +226,23 @@ def acls(
         Literal["table", "script", "strimzi"],
         typer.Option("--as", help="A table, a script for kafka-acls.sh, or Strimzi's KafkaUsers as YAML."),
     ] = "table",
-    strimzi_cluster: Annotated[
-        str, typer.Option(metavar="NAME", help="The name of Strimzi's Kafka resource.")
-    ] = "kafka",
+    strimzi_cluster: StrimziCluster = "kafka",
     results: Results,
 ) -> None:
     """Print the rights that each program needs on a broker with access control.
 
     Example: `culm topics acls --as script --principal connector=User:edge-7 > grant.sh`
     """
-    from culm_topics.kafka.acls import GRANTEES, script, strimzi_users
+    from culm_topics.kafka.acls import GRANTEES, script
     from culm_topics.kafka.acls import acls as every_right
-    from culm_topics.kafka.clients import KafkaSettings
+    from culm_topics.kafka.strimzi import strimzi_users
 
     if results.json:
         refuse(context, ["form"], "--json has one form")
     if form != "strimzi":
         refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
     # Rights follow from the names alone, so no broker is contacted.
-    settings = settings_flags.load(prefix=prefix)
-    kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
+    kafka = _without_broker(settings_flags.load(prefix=prefix))
     principals = principals_of(principal or [], GRANTEES if program is None else (program,))
     rights = every_right(kafka, GRANTEES if program is None else (program,))
     if form == "script":
@@ -231,6 +253,14 @@ def acls(
     else:
         rows = [{"principal": principals[right.program], **asdict(right)} for right in rights]
         results.rows(rows, ("program", "resource", "name", "pattern", "operation"))
+
+
+def _without_broker(settings: CulmSettings) -> KafkaSettings:
+    """Return names and layout of the topics, for what needs no broker."""
+    from culm_topics.kafka.clients import KafkaSettings
+
+    names = ("prefix", "replication_factor", "min_insync_replicas", "partitions", "topic_config")
+    return KafkaSettings(bootstrap="none", **{name: getattr(settings, name) for name in names})
 
 
 def principals_of(texts: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:

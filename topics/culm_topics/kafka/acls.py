@@ -9,9 +9,8 @@ Group ids start with the deployment's prefix, followed by a prefix for each kind
 deployments on one cluster share no right.
 """
 
-import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Literal, get_args
@@ -107,7 +106,6 @@ def _groups(settings: KafkaSettings, program: Program) -> tuple[str, ...]:
     return groups[program]
 
 
-_PATTERN_IN_STRIMZI: Final = {"literal": "literal", "prefixed": "prefix"}
 _SCRIPT_HEAD: Final = """\
 #!/bin/sh
 # Grants the rights of Culm's programs. Needs kafka-acls.sh on the PATH, BOOTSTRAP (host:port), and where the
@@ -131,7 +129,7 @@ def script(rights: Iterable[Acl], principals: Mapping[Grantee, str]) -> str:
     for program, of_program in groupby(rights, key=lambda right: right.program):
         lines.append(f"\n# {program}\n")
         principal = shlex.quote(principals[program])
-        for (resource, pattern, operations), names in _calls(of_program).items():
+        for (resource, pattern, operations), names in by_operations(of_program).items():
             words = [f"--allow-principal {principal}"]
             words += [f"--operation {operation}" for operation in operations]
             words += [f"--{resource} {shlex.quote(name)}" for name in names]
@@ -141,46 +139,7 @@ def script(rights: Iterable[Acl], principals: Mapping[Grantee, str]) -> str:
     return "".join(lines)
 
 
-def strimzi_users(rights: Iterable[Acl], principals: Mapping[Grantee, str], *, cluster: str) -> str:
-    """Return YAML documents, one `KafkaUser` per program (Strimzi 0.49 and newer).
-
-    `cluster` is the name of the Kafka resource. The user's name is the principal without `User:`; the Strimzi
-    operator creates a SCRAM-SHA-512 password for it.
-    """
-    documents = []
-    for program, of_program in groupby(rights, key=lambda right: right.program):
-        user = principals[program].removeprefix("User:")
-        head = (
-            "apiVersion: kafka.strimzi.io/v1\n"
-            "kind: KafkaUser\n"
-            "metadata:\n"
-            f"  name: {json.dumps(user)}\n"
-            "  labels:\n"
-            f"    strimzi.io/cluster: {json.dumps(cluster)}\n"
-            "spec:\n"
-            "  authentication:\n"
-            "    type: scram-sha-512\n"
-            "  authorization:\n"
-            "    type: simple\n"
-            "    acls:\n"
-        )
-        documents.append(head + "".join(_strimzi_rules(of_program)))
-    return "---\n".join(documents)
-
-
-def _strimzi_rules(rights: Iterable[Acl]) -> Iterator[str]:
-    for (resource, pattern, operations), names in _calls(rights).items():
-        for name in names:
-            yield (
-                "      - resource:\n"
-                f"          type: {resource}\n"
-                f"          name: {json.dumps(name)}\n"
-                f"          patternType: {_PATTERN_IN_STRIMZI[pattern]}\n"
-                f"        operations: [{', '.join(operations)}]\n"
-            )
-
-
-def _calls(rights: Iterable[Acl]) -> dict[tuple[str, str, Sequence[str]], list[str]]:
+def by_operations(rights: Iterable[Acl]) -> dict[tuple[str, str, Sequence[str]], list[str]]:
     """Group the names of resources by their kind, pattern and operations."""
     operations: dict[tuple[str, str, str], list[str]] = {}
     for right in rights:
