@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from culm_connectors.errors import ConnectorError
 from culm_connectors.logs.index.store import LmdbLogStore
+from culm_connectors.p2panda.reference_peer.documents import schema_fields
 from culm_models.bamboo import Entry, lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.keys import KeyPair
-from culm_models.p2panda.documents.document import AuthoredOperation
-from culm_models.p2panda.documents.schemas import definition_of
-from culm_models.p2panda.documents.views import read_view
 from culm_models.p2panda.ingest import Ingest
 from culm_models.p2panda.operations.identifiers import SchemaId, canonical_text
 from culm_models.p2panda.operations.operation import (
@@ -31,7 +28,7 @@ from culm_models.p2panda.operations.operation import (
     encode_operation,
     peek,
 )
-from culm_models.p2panda.operations.schema import Fields, check_fields
+from culm_models.p2panda.operations.schema import check_fields
 
 
 class AuthoringError(ConnectorError):
@@ -147,19 +144,6 @@ def has_schema_definition(store: LmdbLogStore, schema_id: str) -> bool:
     """Whether fields are checked against this schema: a system schema, or one whose definition is held."""
     schema = canonical_text(schema_id)
     return SchemaId.parse(schema).is_system or schema_fields(store, schema) is not None
-
-
-def schema_fields(store: LmdbLogStore, schema: str) -> Fields | None:
-    """Return the fields of a schema whose definition is held; None if it is not."""
-    return definition_of(schema, partial(read_view, read=partial(_read_operation, store)))
-
-
-def _read_operation(store: LmdbLogStore, operation_id: bytes) -> AuthoredOperation | None:
-    place = store.place_of(operation_id)
-    if place is None:
-        return None
-    ((_, operation),) = store.entries(*place.log, place.seq_num, place.seq_num)
-    return AuthoredOperation(operation_id, place.log[0], decode_operation(operation))
 
 
 def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:

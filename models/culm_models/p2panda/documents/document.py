@@ -39,7 +39,7 @@ ReadOperations = Callable[[Iterable[OperationId]], Mapping[OperationId, Operatio
 """Returns earlier operations by their ids: all that were added and are asked for."""
 
 
-class Field(NamedTuple):
+class FieldValue(NamedTuple):
     """The value of a field, with the operation that set it and its author."""
 
     operation_id: OperationId
@@ -55,7 +55,7 @@ class DocumentView:
     schema_id: str
     owner: bytes
     view_id: DocumentViewId
-    fields: Mapping[str, Field] | None
+    fields: Mapping[str, FieldValue] | None
 
 
 class Document:
@@ -67,7 +67,7 @@ class Document:
         self._read = read
         self._schema_id: str | None = None
         self._owner = b""
-        self._fields: dict[str, Field] | None = {}
+        self._fields: dict[str, FieldValue] | None = {}
         self._unchecked: dict[OperationId, str] = {}
         """Schemas of operations that arrived before the create."""
 
@@ -110,7 +110,7 @@ class Document:
             names = ", ".join(operation_id.hex() for operation_id in unknown) or "none"
             raise UnknownViewError(f"of the operations of the view, these are not here: {names}")
         order = walk(self.graph.order[0], self.graph.ancestors(view_id))
-        fields: dict[str, Field] | None = None
+        fields: dict[str, FieldValue] | None = None
         if not any(node.names is None for node in order):
             winners = _winners(order)
             values = self._read({node.id for node in winners.values()})
@@ -158,8 +158,8 @@ class Document:
             fields[name] = _field(node, name, added.operation if added is not None else values[node.id])
 
 
-def _field(node: Node, name: str, operation: Operation) -> Field:
-    return Field(node.id, node.author, (operation.fields or {})[name])
+def _field(node: Node, name: str, operation: Operation) -> FieldValue:
+    return FieldValue(node.id, node.author, (operation.fields or {})[name])
 
 
 def _winners(order: Iterable[Node]) -> dict[str, Node]:

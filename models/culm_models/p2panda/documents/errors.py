@@ -31,6 +31,10 @@ class MissingFieldError(DocumentError, code="p2panda.document.field_missing"):
     """A field of the schema that no operation sets."""
 
 
+class MissingRelationError(DocumentError, code="p2panda.document.relation_missing"):
+    """A relation to a document that is not held."""
+
+
 class BlobError(DocumentError, code="p2panda.blob"):
     """Base class of errors of blobs."""
 

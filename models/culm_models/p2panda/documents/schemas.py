@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from culm_models.p2panda.documents.document import DocumentView, Field
+from culm_models.p2panda.documents.document import DocumentView, FieldValue
 from culm_models.p2panda.documents.errors import (
     DocumentError,
     FieldTypeError,
@@ -56,7 +56,7 @@ def definition_of(schema: str, read: ReadView) -> Fields | None:
     return fields
 
 
-def problems_of(fields: Mapping[str, Field], known: Fields) -> dict[str, DocumentError]:
+def problems_of(fields: Mapping[str, FieldValue], known: Fields) -> dict[str, DocumentError]:
     """Return by field what does not match the schema: unknown fields, wrong types, missing fields."""
     problems: dict[str, DocumentError] = {}
     for name, field in fields.items():
@@ -76,6 +76,6 @@ def _field_definition(view_id: DocumentViewId, read: ReadView) -> tuple[str, Fie
     return (name, field_type) if isinstance(name, str) and field_type is not None else None
 
 
-def _fields(view_id: DocumentViewId, schema: str, read: ReadView) -> Mapping[str, Field] | None:
+def _fields(view_id: DocumentViewId, schema: str, read: ReadView) -> Mapping[str, FieldValue] | None:
     view = read(view_id) if view_id else None
     return None if view is None or view.schema_id != schema else view.fields
