@@ -1,7 +1,8 @@
 """Access to the console by a token: once in the address, or with every request of a program.
 
 A browser opens the address with `?token=…`, gets a cookie, and is sent to the address without the token. A
-program sends `Authorization: Bearer TOKEN`.
+program sends `Authorization: Bearer TOKEN`. The page and its files, which hold no data, are open: without the
+token the page asks for it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hmac
 import logging
 import secrets
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -24,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 _COOKIE_TEXT: Final = b"culm console"
 _LOG_INTERVAL_S: Final = 10.0
+_OPEN: Final = "/assets/"
 _MISSING: Final = "this console needs a token"
 _WRONG: Final = "the token is wrong"
 HINT: Final = (
@@ -40,11 +43,21 @@ def new_token() -> str:
 class TokenAccess:
     """Lets requests with the token pass, and answers all others with 401.
 
-    `port` distinguishes the cookies of several consoles on one host; `is_secure` restricts the cookie to TLS.
+    `page` returns the page with a status, for browsers that have no token yet. `port` distinguishes the
+    cookies of several consoles on one host; `is_secure` restricts the cookie to TLS.
     """
 
-    def __init__(self, app: ASGIApp, token: str, *, port: int, is_secure: bool) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str,
+        *,
+        page: Callable[[Request, HTTPStatus], Response],
+        port: int,
+        is_secure: bool,
+    ) -> None:
         self._app = app
+        self._page = page
         self._token = token.encode()
         # The cookie does not contain the token, which may be used elsewhere.
         self._cookie = hmac.new(self._token, _COOKIE_TEXT, hashlib.sha256).hexdigest()
@@ -62,6 +75,8 @@ class TokenAccess:
 
     def _answer(self, request: Request) -> Response | None:
         """Return None if the request may pass."""
+        if request.url.path.startswith(_OPEN):
+            return None
         in_address = request.query_params.get("token")
         if in_address is not None:
             if not self._is_token(in_address):
@@ -101,5 +116,7 @@ class TokenAccess:
         headers = {"WWW-Authenticate": "Bearer"}
         if request.url.path.startswith("/api/"):
             return problem(HTTPStatus.UNAUTHORIZED, error, HINT, headers=headers)
+        if request.url.path == "/" and request.method in ("GET", "HEAD"):
+            return self._page(request, HTTPStatus.UNAUTHORIZED)
         text = f"{error[:1].upper()}{error[1:]}: {HINT}.\n"
         return PlainTextResponse(text, HTTPStatus.UNAUTHORIZED, headers=headers)

@@ -51,7 +51,8 @@ def console_app(
     app = Starlette(
         routes=routes, exception_handlers={HTTPException: _on_http_error, Exception: _on_unexpected_error}
     )
-    return SecurityHeaders(TokenAccess(app, token, port=port, is_secure=is_secure), is_secure=is_secure)
+    access = TokenAccess(app, token, page=page.refused, port=port, is_secure=is_secure)
+    return SecurityHeaders(access, is_secure=is_secure)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

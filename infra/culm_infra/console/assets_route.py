@@ -62,6 +62,12 @@ class Assets:
         """Answer `GET /`."""
         return self._answer(request, PAGE)
 
+    def refused(self, request: Request, status: HTTPStatus) -> Response:
+        """Return the page for a browser without the token; browsers do not keep it."""
+        page = self._assets[PAGE]
+        headers = {"WWW-Authenticate": "Bearer", "Cache-Control": "no-store"}
+        return Response(page.content, status, headers, page.media_type)
+
     async def file(self, request: Request) -> Response:
         """Answer `GET /assets/{path}`."""
         return self._answer(request, request.path_params["path"])

@@ -1,0 +1,105 @@
+/** Tables whose rows are updated in place, and the keys that move through them. */
+
+import { h } from "./dom.js";
+
+const insert = (parent, child, before) =>
+  parent.moveBefore && child.isConnected ? parent.moveBefore(child, before) : parent.insertBefore(child, before);
+
+/**
+ * Rows of a table by key. An update changes what differs: rows are kept, moved, made and removed; the one that
+ * holds the focus keeps it.
+ */
+export class KeyedRows {
+  /** `key(item)`; `create(item)` returns `{element, update(item, ...rest)}`. */
+  constructor(body, { key, create }) {
+    this._body = body;
+    this._key = key;
+    this._create = create;
+    this._rows = new Map();
+  }
+
+  update(items, ...rest) {
+    const kept = new Set();
+    const focused = this._body.contains(document.activeElement) ? document.activeElement : null;
+    let place = this._body.firstElementChild;
+    for (const item of items) {
+      const key = this._key(item);
+      if (kept.has(key)) continue;
+      kept.add(key);
+      let row = this._rows.get(key);
+      if (row === undefined) {
+        row = this._create(item);
+        row.element.dataset.key = key;
+        this._rows.set(key, row);
+      }
+      row.update(item, ...rest);
+      if (row.element === place) place = place.nextElementSibling;
+      else insert(this._body, row.element, place);
+    }
+    for (const [key, row] of this._rows) {
+      if (kept.has(key)) continue;
+      this._rows.delete(key);
+      row.element.remove();
+    }
+    if (focused !== null && focused.isConnected && document.activeElement !== focused) {
+      focused.focus({ preventScroll: true });
+    }
+    keepOneTabStop(this._body);
+  }
+}
+
+/** One row of a table is in the tab order; the arrow keys reach the others. */
+function keepOneTabStop(body) {
+  const rows = [...body.children];
+  const stop = rows.find((row) => row === document.activeElement) ?? rows.find((row) => row.tabIndex === 0) ?? rows[0];
+  for (const row of rows) {
+    const index = row === stop ? 0 : -1;
+    if (row.tabIndex !== index) row.tabIndex = index;
+  }
+}
+
+/** Let arrow keys, Home and End move the focus through the rows of a table; Enter and a click open one. */
+export function navigable(body, open) {
+  const focus = (row) => {
+    if (!row) return;
+    row.focus();
+    keepOneTabStop(body);
+    row.scrollIntoView({ block: "nearest" });
+  };
+  body.addEventListener("keydown", (event) => {
+    const row = event.target;
+    if (row.parentElement !== body || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "ArrowDown" || event.key === "j") focus(row.nextElementSibling);
+    else if (event.key === "ArrowUp" || event.key === "k") focus(row.previousElementSibling);
+    else if (event.key === "Home") focus(body.firstElementChild);
+    else if (event.key === "End") focus(body.lastElementChild);
+    else if (event.key === "Enter" || event.key === " ") open(row.dataset.key, row);
+    else return;
+    event.preventDefault();
+  });
+  body.addEventListener("click", (event) => {
+    if (event.target.closest("button, a") || String(getSelection())) return;
+    const row = event.target.closest("[data-key]");
+    if (row) open(row.dataset.key, row);
+  });
+}
+
+/**
+ * Return a table and its body. On narrow screens rows become cards; the explicit roles keep them a table there.
+ * A column is `{title, kind, width}`; `kind` is also the class of its cells.
+ */
+export function table(caption, columns, { interactive = true } = {}) {
+  const body = h("tbody", { role: "rowgroup", class: interactive ? "open" : null });
+  const heads = columns.map((column) => h("th", { role: "columnheader", scope: "col", class: column.kind ?? null }, column.title));
+  const element = h(
+    "table",
+    { role: "table", "aria-label": caption },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
+    body,
+  );
+  return { element, body, heads };
+}
+
+/** Return a cell; `title` is its label on cards. */
+export const cell = (column, ...children) =>
+  h("td", { role: "cell", class: column.kind ?? null, "data-title": column.title || null }, ...children);

@@ -1,0 +1,175 @@
+/** The panel beside a screen: one edge, one process, or one row of a table whole. */
+
+import * as api from "../api.js";
+import { byId, h, setChildren } from "../dom.js";
+import { count, plural, seconds } from "../format.js";
+import { badge, glyph } from "../icons.js";
+import { id } from "../ids.js";
+import { cell, table } from "../listing.js";
+import { banner } from "../shell.js";
+import { cellClass, inRow, whole } from "./values.js";
+
+const SHOWN = 100;
+const NARROW = "(max-width: 760px)";
+
+export class Panel {
+  /** `onClose()` leaves the address of the row. */
+  constructor(onClose) {
+    this._element = byId("panel");
+    this._onClose = onClose;
+    this._request = null;
+    this._opener = null;
+    this._shown = "";
+  }
+
+  get isOpen() {
+    return !this._element.hidden;
+  }
+
+  /** Show a description of something that the page has already; once it is open it is updated in place. */
+  show(key, description) {
+    const text = JSON.stringify(description);
+    if (this.isOpen && this._element.dataset.key === key && this._shown === text) return;
+    this._shown = text;
+    this._open(key);
+    this._fill(description);
+  }
+
+  /** Read a row of a table and show it. */
+  async load(key, name, title, rowKey, onUnauthorized) {
+    if (this.isOpen && this._element.dataset.key === key) return;
+    this._shown = "";
+    this._open(key);
+    const request = (this._request = new AbortController());
+    setChildren(
+      this._element,
+      this._head(title, id(rowKey, { longest: 40 })),
+      h("div", { class: "inside", "aria-busy": "true" }, h("p", { class: "scan", role: "status" }, h("span", { class: "busy", "aria-hidden": "true" }), "Reading the topics; the console limits how long this takes. Esc ends it.")),
+    );
+    this._focus_title();
+    try {
+      const read = await api.detail(name, rowKey, request.signal);
+      if (request !== this._request) return;
+      this._fill({ ...described(read), kind: title });
+      this._focus_title();
+    } catch (error) {
+      if (error.name === "AbortError" || request !== this._request) return;
+      if (error.status === 401) {
+        onUnauthorized();
+        return;
+      }
+      const again = () => {
+        this._element.dataset.key = "";
+        this.load(key, name, title, rowKey, onUnauthorized);
+      };
+      setChildren(this._element, this._head(title, id(rowKey, { longest: 40 })), h("div", { class: "inside" }, banner(error, again)));
+    }
+  }
+
+  close() {
+    if (!this.isOpen) return;
+    this._request?.abort();
+    this._request = null;
+    this._element.hidden = true;
+    this._element.dataset.key = "";
+    this._shown = "";
+    byId("main").inert = false;
+    document.documentElement.classList.remove("panelled");
+    this._element.replaceChildren();
+    if (this._opener?.isConnected) this._opener.focus({ preventScroll: true });
+    this._opener = null;
+  }
+
+  _open(key) {
+    this._request?.abort();
+    this._request = null;
+    if (!this.isOpen) this._opener = document.activeElement === document.body ? null : document.activeElement;
+    else if (byId("main").contains(document.activeElement)) this._opener = document.activeElement;
+    const isOther = this._element.dataset.key !== key;
+    this._element.dataset.key = key;
+    this._element.hidden = false;
+    document.documentElement.classList.add("panelled");
+    // On a narrow screen the panel covers what is below it.
+    byId("main").inert = matchMedia(NARROW).matches;
+    this._focus_next = isOther;
+    if (isOther) this._element.scrollTop = 0;
+  }
+
+  _focus_title() {
+    byId("panel-title")?.focus({ preventScroll: true });
+  }
+
+  _head(kind, title, state = null) {
+    const close = h("button", { type: "button", class: "tool", "aria-label": "Close", "aria-keyshortcuts": "Escape", title: "Close (Esc)", onclick: () => this._onClose() }, glyph("close"));
+    return h(
+      "header",
+      null,
+      h("div", null, h("p", { class: "kind" }, kind), h("h2", { id: "panel-title", tabindex: "-1" }, title), state === null ? null : badge(state)),
+      close,
+    );
+  }
+
+  _fill(description) {
+    const inside = this._element.querySelector(".inside");
+    const scrolled = this._element.scrollTop;
+    const active = inside?.contains(document.activeElement);
+    setChildren(
+      this._element,
+      this._head(description.kind, description.titleId ? id(description.title, { whole: true }) : description.title, description.state ?? null),
+      h(
+        "div",
+        { class: "inside" },
+        description.reasons?.length ? h("ul", { class: "reasons" }, description.reasons.map((reason) => h("li", null, reason))) : null,
+        description.scan ? scanLine(description.scan) : null,
+        h("dl", { class: "fields" }, description.fields.map(([title, value, kind]) => h("div", null, h("dt", null, title), h("dd", null, whole(kind, value))))),
+        description.sections.map(panelSection),
+      ),
+    );
+    if (this._focus_next || active) this._focus_title();
+    this._focus_next = false;
+    this._element.scrollTop = scrolled;
+  }
+}
+
+/** Turn an answer of the server into a description. */
+function described(read) {
+  const columnsOf = (section) => section.columns.map((column) => (typeof column === "string" ? { title: column, kind: "text" } : column));
+  return {
+    title: String(read.title),
+    titleId: /^\S{24,}$/.test(String(read.title)),
+    fields: read.fields.map((field) => [field.title, field.value, field.kind]),
+    sections: read.sections.map((section) => ({ ...section, columns: columnsOf(section) })),
+    scan: read.scan,
+  };
+}
+
+function scanLine(scan) {
+  const all = `${plural(scan.records, "record")} read in ${seconds(scan.took_s)}.`;
+  const limit = `The limit is ${seconds(scan.limit_s)}.`;
+  if (scan.complete) return h("p", { class: "scan" }, `${all} ${limit}`);
+  return h("p", { class: "scan", "data-tone": "warn" }, glyph("warning"), `${all} Reading stopped at its limit of ${seconds(scan.limit_s)}: there may be more.`);
+}
+
+function panelSection(section) {
+  const columns = section.columns.map((column) => ({ ...column, what: column.kind, kind: cellClass(column.kind) }));
+  const { element, body } = table(section.title, columns, { interactive: false });
+  const valuesOf = (row) => (Array.isArray(row) ? row : columns.map((column) => (row.cells ?? row)[column.name]));
+  const make = (row) => {
+    const values = valuesOf(row);
+    return h("tr", { role: "row" }, columns.map((column, at) => cell(column, inRow(column.what, values[at]))));
+  };
+  body.append(...section.rows.slice(0, SHOWN).map(make));
+  const more = h("button", { type: "button", class: "more", hidden: section.rows.length <= SHOWN }, `Show all ${count(section.rows.length)} rows`);
+  more.addEventListener("click", () => {
+    body.append(...section.rows.slice(SHOWN).map(make));
+    more.remove();
+  });
+  return h(
+    "section",
+    null,
+    h("h3", null, section.title, section.rows.length > 0 ? h("span", { class: "total" }, count(section.rows.length)) : null),
+    section.rows.length > 0 ? h("div", { class: "rows" }, element) : null,
+    section.note || section.rows.length === 0 ? h("p", { class: "note" }, section.note || "None.") : null,
+    more,
+  );
+}
