@@ -10,7 +10,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # The tests that take longest are named at the end, so that what makes a run slow is seen.
 DURATIONS := --durations 20 --durations-min 5
 
-.PHONY: help install wheel demo docs reference diagrams test test-deploy test-slow test-cluster test-hostile lint format bench walk clean
+.PHONY: help install wheel demo docs reference diagrams test test-deploy console-screens test-slow test-cluster test-hostile lint format bench walk clean
 
 help:            ## Say what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -71,7 +71,10 @@ test-components: $(STAMP)
 	$(if $(SCRATCH),&& rm -rf $(SCRATCH))
 
 test-deploy: $(STAMP)  ## Check what is deployed (infra/deploy) with the programs that read it; they are fetched into build/tools.
-	$(BIN)/python -m pytest -m deploy $(DURATIONS) tests/deploy
+	$(BIN)/python -m pytest -m deploy $(DURATIONS) tests/deploy tests/infra/console/browser
+
+console-screens: $(STAMP)  ## Write docs/screens/console-*.png from the test that looks at a real deployment in Chromium.
+	CULM_CONSOLE_SCREENS=docs/screens $(BIN)/python -m pytest -m deploy tests/infra/console/browser/test_deployment_in_a_browser.py
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
 	$(BIN)/python -m pytest -p tests.support.process.optimised tests/models tests/conform $(OPTIMISED)
