@@ -1,9 +1,9 @@
 """The graph of a document's operations: connected ones in their linear order, and those that wait.
 
 An operation is connected once all operations that it names are connected; the create is from the start. One
-that follows all heads comes last in the linear order, which takes a constant time. Any other one may change
-the order, but only behind a *bottleneck*: an operation that follows all operations before it and is followed
-by all operations after it. `settle` walks once from the last bottleneck before the change.
+that follows all heads is placed behind the last of them, which is the end of the order as a rule: that takes
+a constant time. Any other one may change the order, but only behind a *bottleneck*: an operation before which
+no later one names any. `settle` walks once from the last bottleneck before the change.
 """
 
 from __future__ import annotations
@@ -99,13 +99,18 @@ class Graph:
         return found
 
     def _connect(self, node: Node) -> None:
-        follows_all = len(node.previous) == len(self.heads) and self.heads.issuperset(node.previous)
+        comes_last = (
+            self._changed_at is None
+            and len(node.previous) == len(self.heads)
+            and self.heads.issuperset(node.previous)
+            and (not self.order or not self.order[-1].successors)
+        )
         node.is_connected = True
         for operation_id in node.previous:
             self.nodes[operation_id].successors.append(node)
         self.heads.difference_update(node.previous)
         self.heads.add(node.id)
-        if follows_all and self._changed_at is None:
+        if comes_last:
             node.position = len(self.order)
             self._bottlenecks.append(node.position)
             self.order.append(node)
@@ -117,21 +122,11 @@ class Graph:
 
     def _bottlenecks_from(self, start: int) -> list[int]:
         """Return the positions of bottlenecks from `start` on, which is one itself."""
-        heads = {self.order[start].id}
-        follow_all = [start]
-        for node in self.order[start + 1 :]:
-            if len(node.previous) == len(heads) and heads.issuperset(node.previous):
-                follow_all.append(node.position)
-            heads.difference_update(node.previous)
-            heads.add(node.id)
         bottlenecks: list[int] = []
-        named_from = last = len(self.order) - 1
-        for position in reversed(follow_all):
-            # The lowest position that any operation behind this one names.
-            for node in self.order[position + 1 : last + 1]:
-                named_from = min(named_from, *(self.nodes[i].position for i in node.previous))
-            last = position
-            if named_from >= position:
-                bottlenecks.append(position)
+        named_from = len(self.order)
+        for node in reversed(self.order[start:]):
+            if named_from >= node.position:
+                bottlenecks.append(node.position)
+            named_from = min([named_from, *(self.nodes[i].position for i in node.previous)])
         bottlenecks.reverse()
         return bottlenecks

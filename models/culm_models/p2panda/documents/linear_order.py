@@ -2,11 +2,14 @@
 
 The order is a depth-first walk over the graph from the create, which every node computes alike. Among the
 successors of an operation, the walk goes on with the one that has the lowest id and puts the others on a
-stack, the highest on top. An operation with several predecessors is not entered on the way: it goes on top of
-the stack once all of them are placed, and otherwise waits for the path that completes them. In both cases the
-walk continues with the top of the stack.
+stack, the highest on top. If the lowest one has several predecessors, it is not entered on the way: it goes
+on top of the stack once all of them are placed, and otherwise is left to the path that completes them. In
+both cases the walk continues with the top of the stack.
 
-The order is not append-only: an operation that arrives late may come between two others, and reorder them.
+The order is not append-only: an operation that arrives late may come between two others, and reorder them. It
+is not topological either: an operation with several predecessors that was put on the stack as one of the
+others is placed when it comes off, whether or not all of them are placed. p2panda-rs does the same, and
+documents are equal only if the order is.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ def walk(start: Node, remaining: set[OperationId]) -> list[Node]:
     stack = [start]
     while stack:
         node = stack.pop()
-        if node.id not in remaining or not remaining.isdisjoint(node.previous):
+        if node.id not in remaining:
             continue
         while True:
             remaining.discard(node.id)
@@ -56,7 +59,8 @@ def walk(start: Node, remaining: set[OperationId]) -> list[Node]:
             lowest, *others = following
             stack.extend(others)
             if len(lowest.previous) > 1:
-                stack.append(lowest)  # it is skipped there if a predecessor is not placed yet
+                if remaining.isdisjoint(lowest.previous):
+                    stack.append(lowest)
                 break
             node = lowest
     return order

@@ -20,6 +20,7 @@ from culm_models.p2panda.operations.operation import Action, Operation
 from tests.support.p2panda import vectors
 from tests.support.p2panda.document_histories import SCHEMA, history, reader, reduced, state
 
+ORDERS: list[dict[str, Any]] = vectors.read("document-orders.json")
 HISTORIES: list[dict[str, Any]] = vectors.read("documents.json")
 
 
@@ -64,6 +65,27 @@ def test_a_history_that_p2panda_rs_refuses_is_reduced_as_far_as_it_goes(row: dic
             assert [code for _, code in answer["refused"]] == ["p2panda.document.schema"]
         case _:  # an update beside or after a delete
             assert answer["deleted"] and answer["fields"] is None and placed == ids
+
+
+@pytest.mark.parametrize("start", range(0, len(ORDERS), 50))
+def test_recorded_graphs_have_the_recorded_order_however_they_arrive(start: int) -> None:
+    """In a part of them an operation comes before one that it follows, as p2panda-rs orders them."""
+    for number, row in enumerate(ORDERS[start : start + 50], start):
+        made = [_numbered(operation, previous) for operation, previous in row["operations"]]
+        for batches in ([made], [[added] for added in made], _shuffled(made, number)):
+            order = reduced(batches, of=made).graph.order
+            assert [node.id[-1] for node in order] == row["order"]
+
+
+def _numbered(number: int, previous: list[int]) -> AuthoredOperation:
+    """Return an operation whose id ends with a number."""
+    named = tuple(_id(other) for other in previous)
+    action: Action = "update" if named else "create"
+    return AuthoredOperation(_id(number), bytes(32), Operation(1, action, SCHEMA, named or None, {}))
+
+
+def _id(number: int) -> bytes:
+    return b"\x00\x20" + bytes(31) + bytes([number])
 
 
 def _shuffled(operations: list[AuthoredOperation], seed: int) -> list[list[AuthoredOperation]]:
