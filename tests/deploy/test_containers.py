@@ -12,41 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.command_lines import assert_culm_accepts, assert_settings_are_known
+from tests.deploy.containerfiles import (
+    FILES,
+    FOLDER,
+    environment,
+    health_check,
+    instructions,
+    last_stage,
+    value,
+)
 from tests.deploy.tools import ROOT, python_tool, run
-
-FOLDER = ROOT / "infra" / "deploy" / "containers"
-FILES = sorted(path.name for path in FOLDER.glob("*.Containerfile"))
-Instruction = tuple[str, str]
-
-
-def instructions(name: str) -> list[Instruction]:
-    """Every instruction of a file with its arguments, in order."""
-    lines = [line for line in (FOLDER / name).read_text().splitlines() if not line.startswith("#")]
-    joined = "\n".join(lines).replace("\\\n", " ")
-    return [
-        (word, rest.strip())
-        for word, _, rest in (line.partition(" ") for line in joined.splitlines())
-        if word
-    ]
-
-
-def last_stage(name: str) -> list[Instruction]:
-    """The instructions of the image itself."""
-    found = instructions(name)
-    start = max(index for index, (word, _) in enumerate(found) if word == "FROM")
-    return found[start:]
-
-
-def value(name: str, word: str) -> str:
-    """The arguments of the one instruction of this kind in the last stage."""
-    (only,) = (rest for each, rest in last_stage(name) if each == word)
-    return only
-
-
-def environment(name: str) -> dict[str, str]:
-    """The variables that the image sets."""
-    pairs = [pair for word, rest in last_stage(name) if word == "ENV" for pair in shlex.split(rest)]
-    return dict(pair.split("=", 1) for pair in pairs)
 
 
 @pytest.mark.deploy
@@ -70,9 +45,8 @@ def test_culm_accepts_what_an_image_runs(name: str) -> None:
     assert variables.pop("CULM_CONFIG") == "/etc/culm/culm.toml"
     assert_culm_accepts(["culm", *json.loads(value(name, "CMD"))])
     assert_settings_are_known(variables)
-    for word, rest in last_stage(name):
-        if word == "HEALTHCHECK":
-            assert_culm_accepts(json.loads(rest[rest.index("[") :]))
+    if any(word == "HEALTHCHECK" for word, _ in last_stage(name)):
+        assert_culm_accepts(health_check(name))
 
 
 @pytest.mark.parametrize("name", FILES)

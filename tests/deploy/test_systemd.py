@@ -53,7 +53,7 @@ def system(tmp_path: Path) -> Path:
     if not own.is_dir():
         pytest.skip("this machine has no units of systemd")
     shutil.copytree(own, units, symlinks=True)
-    for program in ("opt/culm/bin/culm", "bin/kill"):
+    for program in ("opt/culm/bin/culm", "bin/sh"):
         path = tmp_path / program
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#!/bin/sh\n")
