@@ -71,7 +71,7 @@ test-components: $(STAMP)
 	$(if $(SCRATCH),&& rm -rf $(SCRATCH))
 
 test-deploy: $(STAMP)  ## Check what is deployed (infra/deploy) with the programs that read it; they are fetched into build/tools.
-	$(BIN)/python -m pytest -m deploy $(DURATIONS) tests/deploy tests/infra/console/browser
+	$(BIN)/python -m pytest -m "deploy and not soak" $(DURATIONS) tests/deploy tests/infra/console/browser
 
 console-screens: $(STAMP)  ## Write docs/screens/console-*.png from the test that looks at a real deployment in Chromium.
 	CULM_CONSOLE_SCREENS=docs/screens $(BIN)/python -m pytest -m deploy tests/infra/console/browser/test_deployment_in_a_browser.py
