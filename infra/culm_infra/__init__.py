@@ -12,6 +12,7 @@ Packages and modules:
 - ``doctor``: checks of an installation, each with a remedy.
 - ``support``: an archive that describes an installation, without secrets.
 - ``running``: the status sockets of jobs on this machine.
+- ``rejections``: records of refused data, decoded.
 - ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
 - ``columns``: tables of commands and reports.
 - ``errors``: the base of the errors of this package.

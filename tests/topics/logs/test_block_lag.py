@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from culm_models.lifts import ADD128
 from culm_topics.errors import RecordError
-from culm_topics.logs.block_lag import BlockLag, block_lags, total_fingerprints
+from culm_topics.logs.block_lag import BlockLag, block_lags, lags_in_block, total_fingerprints
 from culm_topics.logs.blocks import Block, Blocks
 from culm_topics.logs.records import block_of
 from culm_topics.records import log_key
@@ -44,6 +44,24 @@ def by_schema(everything: Heights) -> dict[bytes, dict[tuple[bytes, int], int]]:
         schema.encode(): {log: n for log, n in everything.items() if log[1] == number}
         for number, schema in enumerate(SCHEMAS)
     }
+
+
+@given(heights, st.lists(heights, max_size=3), st.booleans())
+def test_lags_in_one_block_are_those_of_all_blocks(
+    everything: Heights, others: list[Heights], lift: bool
+) -> None:
+    own = blocks(by_schema(everything), lift=lift)
+    peers = {bytes([number] * 32): dict(other) for number, other in enumerate([*others, everything])}
+    vectors = blocks(peers, lift=lift)
+    lags = [
+        lag
+        for number in range(1 << BITS)
+        for lag in lags_in_block(
+            [block for block in own if block.block == number],
+            [vector for vector in vectors if vector.block == number],
+        )
+    ]
+    assert sorted(lags, key=repr) == sorted(block_lags(own, vectors), key=repr)
 
 
 @given(heights, heights, st.booleans(), st.booleans())

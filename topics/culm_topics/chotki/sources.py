@@ -41,6 +41,15 @@ def is_of_former_run(edge: bytes, holders: Mapping[int, SourceRecord]) -> bool:
     return bool(runs) and not any(former.startswith(run) for former in runs)
 
 
+def takes_effect(holder: SourceRecord | None, record: SourceRecord) -> bool:
+    """Whether a record of a source changes its holder, or is void."""
+    if holder is None:
+        return True
+    if holder.state == "retired":
+        return False  # permanent, whatever was on its way
+    return holder.run in (FREE, record.run) or record.run == FREE or record.state == "retired"
+
+
 class SourceTable:
     """The state that follows from the records of `chotki.sources`, taken in order; knows no Kafka."""
 
@@ -55,15 +64,7 @@ class SourceTable:
         except RecordError as error:
             self.passed_over.add(message, error)
             return
-        holder = self.holders.get(src)
-        if holder is not None and holder.state == "retired":
-            return  # permanent, whatever was on its way
-        if (
-            holder is None
-            or holder.run in (FREE, record.run)
-            or record.run == FREE
-            or record.state == "retired"
-        ):
+        if takes_effect(self.holders.get(src), record):
             self.holders[src] = record
 
     def choose(self, src: int | None, owner: str, seen: Collection[int], *, take_over: bool) -> int:

@@ -5,7 +5,7 @@ all of one schema, or of all of them, its fingerprint is that sum. Otherwise the
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from culm_models.lifts import DEFAULT, Lift, LiftError, by_name
@@ -51,19 +51,36 @@ def block_lags(blocks: Blocks, vectors: Blocks) -> Iterator[BlockLag]:
     for vector in vectors:
         schemas = by_number.get(vector.block, [])
         whole = _held_whole(vector, schemas)
-        peer_heights = None if whole is not None else dict(rows_of(vector.heights))
+        peer_heights = {} if whole is not None else dict(rows_of(vector.heights))
         for block in schemas:
-            if whole is not None:
-                if block in whole:
-                    yield _block_lag(vector, block, block.log_count, 0, 0)
-                continue
-            assert peer_heights is not None
-            lacks = [
-                height - peer_heights[log] for log, height in rows_of(block.heights) if log in peer_heights
-            ]
-            if lacks:
-                behind = [entries for entries in lacks if entries > 0]
-                yield _block_lag(vector, block, len(lacks), len(behind), sum(behind))
+            if whole is None:
+                yield from _compared(vector, block, peer_heights, rows_of(block.heights))
+            elif block in whole:
+                yield _block_lag(vector, block, block.log_count, 0, 0)
+
+
+def lags_in_block(schemas: Sequence[Block], vectors: Iterable[Block]) -> Iterator[BlockLag]:
+    """Yield the lags of many peers in one block, peer by peer; the schemas are read once for all of them."""
+    heights = [(block, dict(rows_of(block.heights))) for block in schemas]
+    for vector in vectors:
+        whole = _held_whole(vector, schemas)
+        peer_heights = {} if whole is not None else dict(rows_of(vector.heights))
+        for block, by_log in heights:
+            if whole is None:
+                held = [(log, by_log[log]) for log in peer_heights if log in by_log]
+                yield from _compared(vector, block, peer_heights, held)
+            elif block in whole:
+                yield _block_lag(vector, block, block.log_count, 0, 0)
+
+
+def _compared(
+    vector: Block, block: Block, peer_heights: Mapping[bytes, int], heights: Iterable[tuple[bytes, int]]
+) -> Iterator[BlockLag]:
+    """Yield the lag of a peer that holds some of these logs of the block."""
+    lacks = [height - peer_heights[log] for log, height in heights if log in peer_heights]
+    if lacks:
+        behind = [entries for entries in lacks if entries > 0]
+        yield _block_lag(vector, block, len(lacks), len(behind), sum(behind))
 
 
 def _block_lag(
@@ -81,7 +98,7 @@ def _block_lag(
     )
 
 
-def _held_whole(vector: Block, schemas: list[Block]) -> list[Block] | None:
+def _held_whole(vector: Block, schemas: Sequence[Block]) -> Sequence[Block] | None:
     """Return the blocks of which the peer holds everything, if it holds nothing else; None if unknown."""
     lift = _common_lift((vector, *schemas))
     if lift is None:

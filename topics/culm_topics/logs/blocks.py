@@ -174,7 +174,7 @@ class BlockTable:
 
     def blocks(self, block_bits: int | None = None) -> Blocks:
         """Return the blocks of the given block bits, or of the block bits that are most up to date."""
-        bits = self._furthest() if block_bits is None else block_bits
+        bits = self.furthest_bits() if block_bits is None else block_bits
         blocks: list[Block] = []
         torn: list[tuple[bytes, int]] = []
         self.unreadable = 0
@@ -182,32 +182,24 @@ class BlockTable:
             if key.kind is not BlockKind.SUMMARY or key.block_bits != bits:
                 continue
             try:
-                summary = BlockSummary.decode(self._values[key].value)
-                heights = self._heights(key, summary)
+                block = read_block(key, self._values[key].value, self._value_of)
             except RecordError as error:
                 self.passed_over.add(self._values[key], error)
                 self.unreadable += 1
                 torn.append((key.name, key.block))
                 continue
-            if heights is None:
+            if block is None:
                 torn.append((key.name, key.block))
                 continue
-            blocks.append(
-                Block(
-                    key.name,
-                    key.block_bits,
-                    key.block,
-                    summary.version,
-                    summary.log_count,
-                    summary.entry_count,
-                    dict(summary.fingerprints),
-                    heights,
-                )
-            )
+            blocks.append(block)
         applied = {} if bits is None else self._applied(bits)
         return Blocks(bits, tuple(blocks), applied, tuple(torn), self.records, self.passed_over)
 
-    def _furthest(self) -> int | None:
+    def _value_of(self, key: BlockKey) -> bytes | None:
+        message = self._values.get(key)
+        return None if message is None else message.value
+
+    def furthest_bits(self) -> int | None:
         """Return the block bits whose shards have applied most, or else those with most records."""
         known = {key.block_bits for key in self._progress} | {key.block_bits for key in self._values}
         come = {bits: (sum(self._applied(bits).values()), bits) for bits in known}
@@ -225,23 +217,36 @@ class BlockTable:
             for partition in sorted(set().union(*current))
         }
 
-    def _heights(self, key: BlockKey, summary: BlockSummary) -> bytes | None:
-        """Return the block's heights in one piece; None if chunks are missing or of another version.
 
-        Raises `RecordError` if a chunk is malformed.
-        """
-        chunks: list[bytes] = []
-        for number, digest in enumerate(summary.chunks):
-            chunk_key = BlockKey(BlockKind.HEIGHTS, key.block_bits, key.block, key.name, summary.slot, number)
-            message = self._values.get(chunk_key)
-            if message is None:
-                return None
-            chunk = BlockHeights.decode(message.value).heights
-            if xxh64_intdigest(chunk) != digest:
-                return None
-            chunks.append(chunk)
-        heights = with_recent(b"".join(chunks), summary.recent)
-        return heights if len(heights) == summary.log_count * ROW_SIZE else None
+def read_block(key: BlockKey, summary: bytes, value_of: Callable[[BlockKey], bytes | None]) -> Block | None:
+    """Return the block of a summary; None if chunks are missing or of another version.
+
+    `value_of` returns the value under the key of a chunk, or None. Raises `RecordError` if the summary or a
+    chunk is malformed.
+    """
+    row = BlockSummary.decode(summary)
+    chunks: list[bytes] = []
+    for number, digest in enumerate(row.chunks):
+        value = value_of(BlockKey(BlockKind.HEIGHTS, key.block_bits, key.block, key.name, row.slot, number))
+        if value is None:
+            return None
+        chunk = BlockHeights.decode(value).heights
+        if xxh64_intdigest(chunk) != digest:
+            return None
+        chunks.append(chunk)
+    heights = with_recent(b"".join(chunks), row.recent)
+    if len(heights) != row.log_count * ROW_SIZE:
+        return None
+    return Block(
+        key.name,
+        key.block_bits,
+        key.block,
+        row.version,
+        row.log_count,
+        row.entry_count,
+        dict(row.fingerprints),
+        heights,
+    )
 
 
 def _check_name(topic: str, name: bytes) -> None:

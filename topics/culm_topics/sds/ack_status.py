@@ -32,6 +32,14 @@ class ChannelStatus:
     summary: SdsChannelRecord | None = None
     participants: dict[str, ParticipantStatus] = field(default_factory=dict)
 
+    @property
+    def ahead_ms(self) -> int | None:
+        """How many ms the Lamport clock is ahead of the channel's time; negative: behind it."""
+        if self.summary is None:
+            return None
+        unit_ms = 1000 if self.summary.profile == "nim" else 1
+        return self.summary.lamport_timestamp * unit_ms - self.summary.time_ms // unit_ms * unit_ms
+
     def participant(self, participant_id: str) -> ParticipantStatus:
         """Return the status of a participant, created if necessary."""
         return self.participants.setdefault(participant_id, ParticipantStatus())
@@ -53,17 +61,19 @@ def read_channels(
         ends = reader.read_from({partition: reader.range_of(partition)[0] for partition in partitions})
         for record in read_until(reader, ends, _SILENCE_SECONDS):
             try:
-                _take(channels, record.key, record.value, channel_id)
+                if channel_id is None or split_ack_key(record.key).channel_id == channel_id:
+                    apply_ack(channels, record.key, record.value)
             except RecordError as error:
                 unread.add(record, error)
     return channels
 
 
-def _take(channels: dict[str, ChannelStatus], raw: bytes, value: bytes, channel_id: str | None) -> None:
+def apply_ack(channels: dict[str, ChannelStatus], raw: bytes, value: bytes) -> None:
+    """Apply the next record of `sds.acks`; an empty value removes. Raises `RecordError` if it is malformed.
+
+    A malformed record changes nothing.
+    """
     key = split_ack_key(raw)
-    if channel_id is not None and key.channel_id != channel_id:
-        return
-    # Decode before any change: a malformed record must leave no trace.
     if key.participant_id is None:
         summary = SdsChannelRecord.decode(value) if value else None
         channel = channels.setdefault(key.channel_id, ChannelStatus())

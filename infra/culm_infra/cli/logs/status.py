@@ -10,19 +10,11 @@ from culm_infra.cli.kit.options import KafkaFlags
 from culm_infra.cli.kit.output import NOTHING_REPLICATED, Results
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
-from culm_models.errors import CulmError
-from culm_models.lifts import LIFTS
-from culm_models.p2panda.wire.codec import decode
-from culm_models.p2panda.wire.messages import Announce, Offer, split_offer
-from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.version_vectors import Vectors, read_vectors
-from culm_topics.readers.partitions import read_to_end
+from culm_topics.p2panda.announcements import Announced, read_announcements
 from culm_topics.records import HEIGHTS_PEER_ID
 
 _SHOWN_SCHEMAS = 3
-
-Announcements = dict[bytes, tuple[tuple[str, ...], Offer | None]]
-"""The schemas and the offer of each peer's latest announcement."""
 
 
 def _short_offer(offer: dict[str, Any]) -> str:
@@ -81,21 +73,21 @@ def status(
     if peer is not None:
         _show_vector(vectors, peer, results)
     else:
-        _show_peers(vectors, _announcements(reached), results)
+        _show_peers(vectors, read_announcements(reached), results)
 
 
-def _show_peers(vectors: Vectors, announced: Announcements, results: Results) -> None:
+def _show_peers(vectors: Vectors, announced: dict[bytes, Announced], results: Results) -> None:
     heights = vectors.heights
     rows: list[dict[str, Any]] = []
     for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):
         vector = vectors.by_peer.get(peer_id, {})
         behind = [max(heights.get(log, 0) - seq_num, 0) for log, seq_num in vector.items()]
-        schemas, offer = announced.get(peer_id, (None, None))
+        announcement = announced.get(peer_id)
         rows.append(
             {
                 "peer": peer_id,
-                "schemas": schemas,
-                "offers": _offered(offer),
+                "schemas": None if announcement is None else announcement.schema_ids,
+                "offers": None if announcement is None else announcement.offered,
                 "logs": len(vector),
                 "logs_behind": sum(1 for entries in behind if entries),
                 "entries_behind": sum(behind),
@@ -139,35 +131,3 @@ def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
     if not matching:
         raise InfraError(f"no peer's id starts with {start!r}", hint="`culm logs status` lists known peers")
     raise InfraError(f"{len(matching)} peers' ids start with {start!r}", hint="give more of the id")
-
-
-def _announcements(kafka: KafkaSettings) -> Announcements:
-    """Return the schemas and the offer of each peer's latest announcement; malformed ones are ignored."""
-    latest: dict[bytes, Announce] = {}
-    for message in read_to_end(kafka, "announcements"):
-        if not message.value:
-            latest.pop(message.key, None)
-            continue
-        try:
-            announcement = decode(message.value)
-        except CulmError:
-            continue
-        if not isinstance(announcement, Announce):
-            continue
-        former = latest.get(message.key)
-        # A late announcement may follow a newer one in the topic, so the timestamp decides.
-        if former is None or former.timestamp < announcement.timestamp:
-            latest[message.key] = announcement
-    return {peer_id: split_offer(announcement.schema_ids) for peer_id, announcement in latest.items()}
-
-
-def _offered(offer: Offer | None) -> dict[str, Any] | None:
-    """Return the modes and lifts that a peer offers; None if it has sent no offer."""
-    if offer is None:
-        return None
-    names = {lift.code: lift.name for lift in LIFTS}
-    return {
-        "modes": sorted(offer.modes),
-        "lifts": [names.get(code, str(code)) for code in sorted(offer.lifts)],
-        "compact": offer.compact,
-    }

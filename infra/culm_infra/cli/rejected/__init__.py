@@ -2,7 +2,6 @@
 
 - `tail`, `show` and `replay` are the commands.
 - `records` reads the topic and selects records; `shown` formats one record.
-- `decoded` decodes refused bytes with the models of their protocol.
 - `originals` finds the records of other topics that were refused.
 """
 

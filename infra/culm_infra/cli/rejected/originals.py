@@ -12,7 +12,7 @@ from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
 
 if TYPE_CHECKING:
-    from culm_infra.cli.rejected.records import Rejection
+    from culm_infra.rejections.records import Rejection
     from culm_topics.kafka.clients import KafkaSettings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,47 +10,16 @@ import typer
 
 from culm_infra.cli.kit.options import public_key, words
 from culm_infra.cli.kit.start_at import StartAt, start_offsets
-from culm_infra.errors import InfraError
-from culm_topics.catalogue.registry import CATALOGUE
+from culm_infra.rejections.records import PROTOCOLS, TOPIC, TOPIC_NAMES, Rejection
 from culm_topics.errors import RecordError
-from culm_topics.readers.at_offsets import Absent, read_at
 from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.partitions import TopicPartitions, read_until
-from culm_topics.records import RejectedRecord
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
-TOPIC: Final = "rejected"
-LOGS: Final = "logs"
 _SILENCE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.5
-_NAMES: Final = frozenset(topic.name for topic in CATALOGUE)
-_PROTOCOLS: Final = (LOGS, *dict.fromkeys(name.split(".")[0] for name in sorted(_NAMES) if "." in name))
-"""The replicated logs, which p2panda and Bamboo share, and each protocol that has topics of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """One record of `rejected`. `topic` is the catalogue name of its origin, None if that is not known."""
-
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes
-    record: RejectedRecord
-    topic: str | None
-
-    @property
-    def place(self) -> str:
-        """The record's own place, as the commands take it."""
-        return f"{self.partition}:{self.offset}"
-
-    @property
-    def protocol(self) -> str:
-        """The protocol of the origin, or of the code if the origin is not known."""
-        family = (self.topic or self.record.code).split(".")[0]
-        return family if family in _PROTOCOLS else LOGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +35,15 @@ class RejectionFilter:
         typer.Option(
             metavar="TOPIC",
             help="Only records of this topic, such as entries; repeatable.",
-            autocompletion=words(*sorted(_NAMES)),
+            autocompletion=words(*sorted(TOPIC_NAMES)),
         ),
     ] = None
     protocol: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="|".join(_PROTOCOLS),
+            metavar="|".join(PROTOCOLS),
             help="Only data of this protocol; `logs` are p2panda's and Bamboo's; repeatable.",
-            autocompletion=words(*_PROTOCOLS),
+            autocompletion=words(*PROTOCOLS),
         ),
     ] = None
     peer: Annotated[
@@ -89,16 +58,16 @@ class RejectionFilter:
     def selection(self) -> RejectionSelection:
         """Check the options. Raises `typer.BadParameter`."""
         for name in self.topic or ():
-            if name not in _NAMES:
+            if name not in TOPIC_NAMES:
                 raise typer.BadParameter(
                     f"{name[:80]!r} is not a topic of the catalogue: `culm topics list` has them, with "
                     "the prefix",
                     param_hint="--topic",
                 )
         for name in self.protocol or ():
-            if name not in _PROTOCOLS:
+            if name not in PROTOCOLS:
                 raise typer.BadParameter(
-                    f"{name[:80]!r} is not one of {', '.join(_PROTOCOLS)}", param_hint="--protocol"
+                    f"{name[:80]!r} is not one of {', '.join(PROTOCOLS)}", param_hint="--protocol"
                 )
         for name in self.code or ():
             if not name.strip("."):
@@ -150,7 +119,7 @@ def read_rejections(
         messages = _follow(reader) if follow else read_until(reader, ends, _SILENCE_SECONDS)
         for message in messages:
             try:
-                rejection = _rejection(message, kafka.prefix)
+                rejection = Rejection.read(message, kafka.prefix)
             except RecordError as error:
                 passed_over.add(message, error)
                 continue
@@ -158,36 +127,6 @@ def read_rejections(
                 yield rejection
 
 
-def rejections_at(kafka: KafkaSettings, places: Iterable[tuple[int, int]]) -> list[Rejection]:
-    """Return the records of `rejected` at these places (partition, offset).
-
-    Raises `InfraError` if one is not there, `RecordError` if one is malformed, `TopicMissing`, and
-    `KafkaFailure`.
-    """
-    offsets: dict[int, set[int]] = {}
-    for partition, offset in places:
-        offsets.setdefault(partition, set()).add(offset)
-    rejections = []
-    with TopicPartitions(kafka, TOPIC, defaults={"auto.offset.reset": "earliest"}) as reader:
-        for message in read_at(reader, offsets):
-            if isinstance(message, Absent):
-                raise InfraError(str(message), hint="`culm rejected tail` lists the records")
-            rejections.append(_rejection(message, kafka.prefix))
-    return rejections
-
-
-def _origin_topic(full_name: str, prefix: str) -> str | None:
-    """Return the catalogue name of a topic of this deployment, None for any other topic."""
-    name = full_name.removeprefix(prefix)
-    return name if full_name.startswith(prefix) and name in _NAMES else None
-
-
 def _follow(reader: TopicPartitions) -> Iterator[TopicMessage]:
     while True:
         yield from reader.poll(_POLL_SECONDS)
-
-
-def _rejection(message: TopicMessage, prefix: str) -> Rejection:
-    record = RejectedRecord.decode(message.value)
-    topic = None if record.source is None else _origin_topic(record.source[0], prefix)
-    return Rejection(message.partition, message.offset, message.timestamp_ms, message.key, record, topic)

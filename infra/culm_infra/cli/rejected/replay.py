@@ -13,8 +13,9 @@ from culm_infra.cli.kit.options import KafkaFlags
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, out, safe
 from culm_infra.cli.kit.start_at import From, parse_place, parse_start
 from culm_infra.cli.rejected.originals import Original, find_originals
-from culm_infra.cli.rejected.records import TOPIC, RejectionFilter, read_rejections, rejections_at
+from culm_infra.cli.rejected.records import RejectionFilter, read_rejections
 from culm_infra.cli.rejected.shown import source_row_of
+from culm_infra.rejections.records import TOPIC, rejections_at
 from culm_topics.errors import KafkaFailure
 from culm_topics.readers.batch import PassedOver
 

@@ -9,9 +9,9 @@ import typer
 from culm_infra.cli.kit.options import KafkaFlags
 from culm_infra.cli.kit.output import Results, emit_json, out
 from culm_infra.cli.kit.start_at import parse_place
-from culm_infra.cli.rejected.decoded import decoded_forms
-from culm_infra.cli.rejected.records import rejections_at
 from culm_infra.cli.rejected.shown import lines_of, whole_row_of
+from culm_infra.rejections.decoded import decoded_forms
+from culm_infra.rejections.records import rejections_at
 
 
 def show(

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from culm_infra.cli.kit.output import at, safe
-from culm_topics.errors import RecordError
-from culm_topics.records import MAX_REJECTED_DETAIL, split_flavoured_log_key
+from culm_infra.rejections.records import BYTES
+from culm_topics.records import MAX_REJECTED_DETAIL
 
 if TYPE_CHECKING:
-    from culm_infra.cli.rejected.records import Rejection
+    from culm_infra.rejections.records import Rejection
 
-BYTES: Final = ("entry", "operation", "first")
-"""Items of the record that are refused bytes, or belong to them."""
 _LINE_LIMIT: Final = 4_000
 
 
@@ -78,7 +76,7 @@ def lines_of(rejection: Rejection, decoded: dict[str, Any]) -> Iterator[str]:
         "origin": None if source is None else f"{source[0]} partition {source[1]} offset {source[2]}",
         "peer": None if record.brought_by is None else record.brought_by.hex(),
         "key": rejection.key.hex() or None,
-        "log": _log_of(rejection.key),
+        "log": rejection.log,
         "number": record.seq_num,
     }
     for label, value in known.items():
@@ -99,11 +97,3 @@ def lines_of(rejection: Rejection, decoded: dict[str, Any]) -> Iterator[str]:
 
 def _size(data: bytes | None) -> int | None:
     return None if data is None else len(data)
-
-
-def _log_of(key: bytes) -> str | None:
-    try:
-        flavour, (public_key, log_id) = split_flavoured_log_key(key)
-    except RecordError:
-        return None
-    return f"{public_key.hex()}/{log_id} ({flavour.name})"

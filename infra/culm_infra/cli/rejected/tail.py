@@ -9,8 +9,9 @@ import typer
 from culm_infra.cli.kit.options import KafkaFlags
 from culm_infra.cli.kit.output import Results, emit_json, out
 from culm_infra.cli.kit.start_at import From, parse_start
-from culm_infra.cli.rejected.records import TOPIC, RejectionFilter, read_rejections
+from culm_infra.cli.rejected.records import RejectionFilter, read_rejections
 from culm_infra.cli.rejected.shown import line_of, row_of
+from culm_infra.rejections.records import TOPIC
 from culm_topics.readers.batch import PassedOver
 
 

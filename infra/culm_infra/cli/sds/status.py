@@ -104,7 +104,7 @@ def _row(name: str, status: ChannelStatus) -> dict[str, Any]:
     return {
         "channel": name,
         **{figure: None if summary is None else getattr(summary, figure) for figure in names},
-        "ahead_ms": _ahead_ms(status),
+        "ahead_ms": status.ahead_ms,
         "participants": [
             _participant(participant_id, participant)
             for participant_id, participant in sorted(status.participants.items())
@@ -159,12 +159,3 @@ def _show_channel(row: dict[str, Any], status: ChannelStatus) -> None:
     if waiting:
         title = f"not acknowledged ({min(len(waiting), _SHOWN_MESSAGES)} of {len(waiting)})"
         table(title, MESSAGES, waiting[:_SHOWN_MESSAGES])
-
-
-def _ahead_ms(status: ChannelStatus) -> int | None:
-    """Return how many ms the Lamport clock is ahead of the channel's time; negative: behind it."""
-    summary = status.summary
-    if summary is None:
-        return None
-    unit_ms = 1000 if summary.profile == "nim" else 1
-    return summary.lamport_timestamp * unit_ms - summary.time_ms // unit_ms * unit_ms

@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from culm_infra import protocols
-from culm_infra.cli.rejected.shown import BYTES
+from culm_infra.rejections.records import BYTES
 from culm_models.errors import CulmError
 from culm_topics.catalogue.topics import spec
 from culm_topics.records import YAMF_LOG_KEY_SIZE
 
 if TYPE_CHECKING:
-    from culm_infra.cli.rejected.records import Rejection
+    from culm_infra.rejections.records import Rejection
 
 _NESTING: Final = 8
 
