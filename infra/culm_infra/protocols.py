@@ -95,7 +95,14 @@ Each is its name, the argument for the bytes, and further arguments.
 """
 
 
-CONSOLE_TABLES: Final[Mapping[str, tuple[str, ...]]] = {}
+CONSOLE_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "p2panda": ("p2panda:tables",),
+    "sds": ("sds:tables",),
+    "chotki": ("chotki:tables",),
+    "bamboo": ("bamboo:tables",),
+    "dag": ("dag:tables",),
+    "all": ("rejected:tables",),
+}
 """Tables of `culm console` by protocol: functions that open them, `module:function` below
 `culm_infra.console.tables`.
 """

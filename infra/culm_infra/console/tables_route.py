@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -15,13 +16,14 @@ from starlette.responses import JSONResponse, Response
 
 from culm_infra.console.problems import problem
 from culm_infra.console.tables import BadRequest, ConsoleTable, NotFound
+from culm_infra.console.tables.scan import CANCELLED
 from culm_models.errors import CulmError
 
 logger = logging.getLogger(__name__)
 
 MAX_ROWS: Final = 200
 _DEFAULT_ROWS: Final = 50
-_MAX_TEXT: Final = 2_048
+_MAX_TEXT: Final = 8_192
 _THREADS: Final = 4
 _MAX_WAITING: Final = 32
 
@@ -76,8 +78,12 @@ class TableRoutes:
                 HTTPStatus.SERVICE_UNAVAILABLE, "too many requests for tables wait", "try again in a moment"
             )
         self._waiting += 1
+        cancelled = threading.Event()
+        watching = asyncio.create_task(_set_when_gone(request, cancelled))
         try:
-            document = await asyncio.get_running_loop().run_in_executor(self._threads, work, table)
+            document = await asyncio.get_running_loop().run_in_executor(
+                self._threads, _work_until, cancelled, work, table
+            )
         except BadRequest as error:
             return problem(HTTPStatus.BAD_REQUEST, str(error))
         except NotFound as error:
@@ -92,5 +98,24 @@ class TableRoutes:
                 "the console's log has the cause",
             )
         finally:
+            watching.cancel()
             self._waiting -= 1
         return JSONResponse(document)
+
+
+def _work_until(
+    cancelled: threading.Event, work: Callable[[ConsoleTable], Result], table: ConsoleTable
+) -> Result:
+    """Do the work of a request; its scans end when the event is set."""
+    token = CANCELLED.set(cancelled)
+    try:
+        return work(table)
+    finally:
+        CANCELLED.reset(token)
+
+
+async def _set_when_gone(request: Request, cancelled: threading.Event) -> None:
+    """Set the event when the client closes the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        continue
+    cancelled.set()

@@ -1,1 +1,4 @@
-"""The console in tests: served in this process, and targets of every kind."""
+"""The console in tests: served in this process, and targets of every kind.
+
+- `opened`: the tables of a deployment, and their pages once all is read; `block_records`: what they show.
+"""

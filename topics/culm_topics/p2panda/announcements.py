@@ -17,7 +17,7 @@ ANNOUNCEMENTS_TOPIC = "announcements"
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class PeerAnnouncement:
     """The schemas that a peer wants to replicate, and its offer; None if it has sent no offer."""
 
     timestamp: int
@@ -37,7 +37,7 @@ class Announced:
         }
 
     @classmethod
-    def decode(cls, value: bytes) -> Announced:
+    def decode(cls, value: bytes) -> PeerAnnouncement:
         """Read a record of `announcements`. Raises `RecordError` if it is malformed."""
         try:
             message = decode(value)
@@ -47,23 +47,23 @@ class Announced:
             raise RecordError(f"announcements: {type(message).__name__} is not an Announce message")
         return cls(message.timestamp, *split_offer(message.schema_ids))
 
-    def replaces(self, former: Announced | None) -> bool:
+    def replaces(self, former: PeerAnnouncement | None) -> bool:
         """Whether it is the later one: it may come before an earlier one in the topic."""
         return former is None or former.timestamp < self.timestamp
 
 
-def read_announcements(settings: KafkaSettings) -> dict[bytes, Announced]:
+def read_announcements(settings: KafkaSettings) -> dict[bytes, PeerAnnouncement]:
     """Return each peer's latest announcement; malformed ones are ignored.
 
     Raises `TopicMissing`, `KafkaFailure`.
     """
-    latest: dict[bytes, Announced] = {}
+    latest: dict[bytes, PeerAnnouncement] = {}
     for message in read_to_end(settings, ANNOUNCEMENTS_TOPIC):
         if not message.value:
             latest.pop(message.key, None)
             continue
         try:
-            announced = Announced.decode(message.value)
+            announced = PeerAnnouncement.decode(message.value)
         except RecordError:
             continue
         if announced.replaces(latest.get(message.key)):

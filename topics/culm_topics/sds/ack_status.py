@@ -34,7 +34,7 @@ class ChannelStatus:
 
     @property
     def ahead_ms(self) -> int | None:
-        """How many ms the Lamport clock is ahead of the channel's time; negative: behind it."""
+        """Milliseconds by which the Lamport clock is ahead of the channel's time; negative: behind it."""
         if self.summary is None:
             return None
         unit_ms = 1000 if self.summary.profile == "nim" else 1

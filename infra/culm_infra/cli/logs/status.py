@@ -11,7 +11,7 @@ from culm_infra.cli.kit.output import NOTHING_REPLICATED, Results
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
 from culm_topics.logs.version_vectors import Vectors, read_vectors
-from culm_topics.p2panda.announcements import Announced, read_announcements
+from culm_topics.p2panda.announcements import PeerAnnouncement, read_announcements
 from culm_topics.records import HEIGHTS_PEER_ID
 
 _SHOWN_SCHEMAS = 3
@@ -76,7 +76,7 @@ def status(
         _show_peers(vectors, read_announcements(reached), results)
 
 
-def _show_peers(vectors: Vectors, announced: dict[bytes, Announced], results: Results) -> None:
+def _show_peers(vectors: Vectors, announced: dict[bytes, PeerAnnouncement], results: Results) -> None:
     heights = vectors.heights
     rows: list[dict[str, Any]] = []
     for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):

@@ -1,8 +1,15 @@
 """Tables of the console: what a table is, its pages and details, and the loading of all protocols' tables.
 
-A protocol's tables are in a module named after it. `culm_infra.protocols.CONSOLE_TABLES` names, for each
-protocol, the functions that open them: `module:function` below this package. Such a function takes a
-`TableContext` and returns tables. Methods of a table run in threads, several at the same time.
+A protocol's tables are in modules named after it (`p2panda` and `p2panda_peers`, `sds`, `chotki`, `bamboo`,
+`dag`); `rejected` has the refused data of all. What they share:
+
+- `follower` keeps the present contents of small topics, which `packed` holds in bounded memory.
+- `scan` reads large topics for details, with a time limit; `log_entries` does so for entries of a log.
+- `blocks` decodes log heights block by block; `paging` has cursors and searches.
+
+`culm_infra.protocols.CONSOLE_TABLES` names, for each protocol, the functions that open them:
+`module:function` below this package. Such a function takes a `TableContext` and returns tables. Methods of a
+table run in threads, several at the same time.
 """
 
 from __future__ import annotations
@@ -69,7 +76,7 @@ class TablePage:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DetailField:
     """A named value of a detail."""
 
     title: str
@@ -102,7 +109,7 @@ class Detail:
     """All about one row."""
 
     title: str
-    fields: Sequence[Field]
+    fields: Sequence[DetailField]
     sections: Sequence[DetailSection]
     scan: Scan
 
