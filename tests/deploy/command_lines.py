@@ -22,6 +22,10 @@ _ENDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>", "2>&1", "#"}
 """Words of a shell that end a command's own arguments."""
 
 
+_CONTAINERS = frozenset({"culm-connector", "culm-jobs", "culm-tools", "topics"})
+"""Images, and the service of the compose file that runs any command."""
+
+
 def assert_culm_accepts(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
     """Assert that `culm` has this command line: `culm ARGUMENTS`, with or without a directory before `culm`.
 
@@ -48,17 +52,30 @@ def culm_commands(text: str) -> Iterator[list[str]]:
             words = shlex.split(line, comments=True)
         except ValueError:
             continue
-        starts = [index for index, word in enumerate(words) if PurePath(word).name == "culm"]
-        for start in starts:
-            if start and words[start - 1] not in _ENDS and not _introduces(words[start - 1]):
-                continue
+        for start in _starts(words):
             end = next((index for index in range(start, len(words)) if words[index] in _ENDS), len(words))
-            yield words[start:end]
+            if end > start + 1 or PurePath(words[start]).name == "culm":
+                yield ["culm", *words[start + 1 : end]]
+
+
+def _starts(words: Sequence[str]) -> Iterator[int]:
+    """Return where command lines of culm start: at its name, or at the container whose entry point it is."""
+    if words[:1] in (["podman"], ["docker"]):
+        names = _CONTAINERS if "run" in words else {"culm"} if "exec" in words else set()
+        yield from [index for index, word in enumerate(words) if word in names][:1]
+        return
+    for index, word in enumerate(words):
+        is_first = not index or words[index - 1] in _ENDS or _introduces(words[index - 1])
+        if is_first and PurePath(word).name == "culm" and "=" not in word:
+            yield index
 
 
 def _introduces(word: str) -> bool:
     """Return whether a command may follow this word: an assignment, or a program that runs another one."""
-    return word in {"exec", "sudo", "env", "$", "then", "do", "!"} or re.match(r"[A-Z_]+=", word) is not None
+    return (
+        word in {"exec", "sudo", "env", "--", "$", "then", "do", "!"}
+        or re.match(r"[A-Z_]+=", word) is not None
+    )
 
 
 @functools.cache

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.deploy.command_lines import assert_culm_accepts, assert_settings_are_known, culm_commands
+from tests.deploy.tools import ROOT
+
+PAGES = sorted((ROOT / "docs" / "deploy").glob("*.md"))
 
 
 def test_a_command_line_of_culm_is_accepted() -> None:
@@ -31,9 +37,22 @@ def test_command_lines_are_found_in_shell_text() -> None:
 culm topics create --bootstrap kafka:9092 && exec /opt/culm/bin/culm connector run \\
   --listen 0.0.0.0:4455  # a comment
 CULM_CONFIG=x culm settings check > out
+export CULM_STACK__DIRECTORY=/var/lib/culm
+podman run --rm --volume culm-connector:/var/lib/culm culm-tools topics create
+podman run --detach culm-connector
+docker compose exec connector culm connector status
 """
     assert list(culm_commands(text)) == [
         ["culm", "topics", "create", "--bootstrap", "kafka:9092"],
-        ["/opt/culm/bin/culm", "connector", "run", "--listen", "0.0.0.0:4455"],
+        ["culm", "connector", "run", "--listen", "0.0.0.0:4455"],
         ["culm", "settings", "check"],
+        ["culm", "topics", "create"],
+        ["culm", "connector", "status"],
     ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_culm_accepts_what_a_page_runs(page: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)
+    for command in culm_commands("\n".join(blocks)):
+        assert_culm_accepts(command)
