@@ -18,6 +18,8 @@ CALLED_BY_A_LIBRARY = frozenset(
         # asyncio, aioquic, uvicorn.
         *("eof_received", "_write_stream_limits", "_write_connection_limits", "_handle_padding_frame"),
         *("capture_signals"),
+        # socketserver and wsgiref.
+        *("server_bind", "service_actions", "handle_error", "get_stderr"),
     }
 )
 
