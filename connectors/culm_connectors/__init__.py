@@ -10,6 +10,7 @@
 | logs | replicated logs: the hub, their topics, the local copy and its ranges, a warm start |
 | p2panda, sds, chotki, bamboo_p2p, dag | the drivers of these protocols, their peers and participants |
 | clock | a clock that ignores changes of the wall clock |
+| followed_file | files that are read again while a connector runs, and when certificates expire |
 | settings, tls_files, url, errors | settings of a connector, of TLS and of peers' addresses; errors |
 | open_files | the limit of files and sockets that a process may have open |
 | rate_limit | token buckets, minimum rates, and log lines at a bounded rate |

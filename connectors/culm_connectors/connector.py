@@ -78,7 +78,9 @@ class Connector:
         self.doors: Doors | None = None
         self.loop_watch = LoopWatch()
         self.health = Health(lambda: self._state, lambda: self._running)
-        self.collector = ConnectorCollector(self.health, self.loop_watch, lambda: self._running)
+        self.collector = ConnectorCollector(
+            self.health, self.loop_watch, lambda: self._running, lambda: self._access.files
+        )
         self.metrics_port: int | None = None
         self.status = ConnectorStatus(
             ProcessStatus("connector", kafka),

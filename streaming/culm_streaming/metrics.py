@@ -27,6 +27,9 @@ class JobMetrics:
         self._rows_in = Counter("culm_job_rows_in", "Records read.", query, registry=self.registry)
         self._rows_out = Counter("culm_job_rows_out", "Records written.", query, registry=self.registry)
         self._rejected = Counter("culm_job_rejected", "Records refused.", query, registry=self.registry)
+        self._forks = Counter(
+            "culm_job_forks", "Forks among the records refused.", query, registry=self.registry
+        )
         self._batches = Counter("culm_job_batches", "Micro-batches done.", query, registry=self.registry)
         self._failures = Counter(
             "culm_job_failures",
@@ -72,6 +75,12 @@ class JobMetrics:
             query,
             registry=self.registry,
         )
+        self._checkpoint_s = Gauge(
+            "culm_job_checkpoint_timestamp_seconds",
+            "When a micro-batch with records was last committed to the checkpoint.",
+            query,
+            registry=self.registry,
+        )
         self._up = Gauge("culm_job_up", "1 while the query runs.", query, registry=self.registry)
         self._ready = Gauge("culm_job_ready", "1 while /readyz answers 200.", registry=self.registry)
         self._kafka_up = Gauge("culm_kafka_up", "1 while Kafka answers.", registry=self.registry)
@@ -84,6 +93,11 @@ class JobMetrics:
         Gauge("culm_build_info", "1, with the version.", ("version",), registry=self.registry).labels(
             version("culm")
         ).set(1)
+
+    def add(self, job: str) -> None:
+        """Begin the counters of a query at 0, so that the first refusal and the first fork are increases."""
+        self._rejected.labels(job)
+        self._forks.labels(job)
 
     def set_up(self, job: str, *, is_up: bool) -> None:
         """Set whether a query runs."""
@@ -116,6 +130,10 @@ class JobMetrics:
         """Set the time of the latest progress to now."""
         self._progress_s.labels(job).set(time.time())
 
+    def set_checkpoint(self, job: str, committed_ms: int) -> None:
+        """Set when a micro-batch of a query was last committed."""
+        self._checkpoint_s.labels(job).set(committed_ms / 1000)
+
     def record(self, progress: BatchProgress) -> None:
         """Add one micro-batch."""
         job = progress.job
@@ -123,11 +141,14 @@ class JobMetrics:
         if progress.rows_out is not None:
             self._rows_out.labels(job).inc(progress.rows_out)
         self._rejected.labels(job).inc(progress.rejected)
+        self._forks.labels(job).inc(progress.forks)
         self._batches.labels(job).inc()
         self._seconds.labels(job).observe(progress.duration_ms / 1000)
         self._batch_id.labels(job).set(progress.batch_id)
         self._state_rows.labels(job).set(progress.state_rows)
         self._state_bytes.labels(job).set(progress.state_bytes)
+        if progress.committed_ms is not None:
+            self.set_checkpoint(job, progress.committed_ms)
 
 
 class JobHealth:

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
-OBSERVED, REJECTED = "written", "rejected"
-"""Names of the metrics that every query observes: written records, and those to the topic `rejected`."""
+OBSERVED, REJECTED, FORKS = "written", "rejected", "forks"
+"""Names of the metrics that every query observes: written records, those to the topic `rejected`, and the
+forks among these."""
 
 WAITING = "waiting"
 """Name of an optional metric: a list with the fields of `Waiting` for each `shard` with changes."""
@@ -32,7 +34,8 @@ class BatchProgress:
 
     `positions` is the offset of each partition's next record. `lag` is the number of records that were unread
     when the batch began; the broker's current end offsets are more precise. `waiting` has the shards with
-    changes.
+    changes. `forks` are among the `rejected`. `committed_ms` is the wall-clock time of the commit to the
+    checkpoint.
     """
 
     job: str
@@ -44,6 +47,8 @@ class BatchProgress:
     state_rows: int
     state_bytes: int
     rejected: int = 0
+    forks: int = 0
+    committed_ms: int | None = None
     positions: Mapping[Place, int] = field(default_factory=dict)
     waiting: Mapping[int, Waiting] = field(default_factory=dict)
 
@@ -61,6 +66,7 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
             positions[partition] = min(offset, positions.get(partition, offset))
     observations = report.get("observedMetrics") or {}
     observed = observations.get(OBSERVED)
+    duration_ms = int((report.get("durationMs") or {}).get("triggerExecution", 0))
     waiting = (
         () if (observed_waiting := observations.get(WAITING)) is None else observed_waiting[WAITING] or ()
     )
@@ -69,16 +75,25 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         batch_id=int(report["batchId"]),
         rows_in=int(report["numInputRows"]),
         rows_out=None if rows_out is None or rows_out < 0 else int(rows_out),
-        duration_ms=int((report.get("durationMs") or {}).get("triggerExecution", 0)),
+        duration_ms=duration_ms,
         lag=lag,
         state_rows=sum(int(operator["numRowsTotal"]) for operator in state),
         state_bytes=sum(int(operator["memoryUsedBytes"]) for operator in state),
         rejected=0 if observed is None else int(observed[REJECTED] or 0),
+        forks=0 if observed is None else int(observed[FORKS] or 0),
+        committed_ms=_time_ms(report.get("timestamp"), duration_ms),
         positions=positions,
         waiting={
             int(shard["shard"]): Waiting(int(shard["count"]), int(shard["since_ms"])) for shard in waiting
         },
     )
+
+
+def _time_ms(began: object, duration_ms: int) -> int | None:
+    """Return the end of a micro-batch from Spark's text of its begin, `2026-11-27T10:00:00.000Z`."""
+    if not isinstance(began, str):
+        return None
+    return int(datetime.fromisoformat(began).timestamp() * 1000) + duration_ms
 
 
 def read_offsets(text: object) -> dict[Place, int]:

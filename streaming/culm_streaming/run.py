@@ -88,6 +88,10 @@ def _run(
                 watch.ask()
                 _report_expired(job, settings.kafka, watch, metrics)
             status.add(job, checkpoint.folder)
+            metrics.add(job)
+            if (committed_ms := checkpoint.committed_ms()) is not None:
+                status.set_checkpoint(job, committed_ms)
+                metrics.set_checkpoint(job, committed_ms)
             running.start(job, {} if planned is None else dict(planned.positions))
             _LOG.info("job started", extra={"job": job, "checkpoint": checkpoint.folder})
         watch.start()

@@ -32,6 +32,7 @@ class _Query:
     batches: int = 0
     latest: BatchProgress | None = None
     latest_ms: int | None = None
+    checkpoint_ms: int | None = None
     failures: int = 0
     last_error: Mapping[str, Any] | None = None
     recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MAX_BATCHES))
@@ -58,6 +59,11 @@ class JobStatus:
         with self._lock:
             self._queries[job] = _Query(checkpoint)
 
+    def set_checkpoint(self, job: str, committed_ms: int) -> None:
+        """Set when a micro-batch of a query was last committed."""
+        with self._lock:
+            self._queries[job].checkpoint_ms = committed_ms
+
     def set_state(self, job: str, state: QueryState) -> None:
         """Set whether a query runs."""
         with self._lock:
@@ -81,6 +87,7 @@ class JobStatus:
             query.rejected += progress.rejected
             query.batches += 1
             query.latest, query.latest_ms = progress, _now_ms()
+            query.checkpoint_ms = progress.committed_ms or query.checkpoint_ms
             query.recent.append((time.monotonic(), progress.rows_in))
 
     def add_failure(self, job: str, failure: Failure) -> None:
@@ -119,6 +126,7 @@ def _document(job: str, query: _Query) -> dict[str, Any]:
         "state": query.state,
         "stalled": query.is_stalled,
         "checkpoint": query.checkpoint,
+        "checkpoint_ms": query.checkpoint_ms,
         "lag": None if query.lag is None else dict(query.lag),
         "last_progress_ms": query.latest_ms,
         "rows_in": query.rows_in,

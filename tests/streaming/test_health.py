@@ -13,6 +13,8 @@ from prometheus_client import generate_latest
 
 import culm_streaming
 from culm_streaming.metrics import JobHealth, JobMetrics
+from culm_streaming.progress import FORKS, OBSERVED, REJECTED, BatchProgress, read_progress
+from culm_topics.records.rejected import code_prefix, rejection
 
 
 def test_jobs_are_ready_while_there_is_no_reason_against_it() -> None:
@@ -37,6 +39,44 @@ def test_no_label_is_one_of_prometheus_own_and_the_process_is_among_the_metrics(
     for name in ("culm_kafka_up 1.0", "culm_last_progress_timestamp_seconds{", "culm_build_info{version="):
         assert name in page
     assert "process_resident_memory_bytes" in page
+
+
+def test_counters_of_faults_begin_at_0_and_the_time_of_a_commit_comes_with_its_micro_batch() -> None:
+    metrics = JobMetrics()
+    metrics.add("logs")
+    page = generate_latest(metrics.registry).decode()
+    assert 'culm_job_rejected_total{query="logs"} 0.0' in page
+    assert 'culm_job_forks_total{query="logs"} 0.0' in page
+    assert "culm_job_checkpoint_timestamp_seconds{" not in page
+    metrics.set_checkpoint("logs", 1_500)
+    metrics.record(BatchProgress("logs", 1, 9, 9, 20, {}, 0, 0, rejected=3, forks=2))
+    page = generate_latest(metrics.registry).decode()
+    assert 'culm_job_forks_total{query="logs"} 2.0' in page
+    assert 'culm_job_checkpoint_timestamp_seconds{query="logs"} 1.5' in page
+    metrics.record(BatchProgress("logs", 2, 1, 1, 20, {}, 0, 0, committed_ms=2_500))
+    assert (
+        'culm_job_checkpoint_timestamp_seconds{query="logs"} 2.5'
+        in generate_latest(metrics.registry).decode()
+    )
+
+
+def test_a_commit_is_at_the_end_of_its_micro_batch() -> None:
+    report = {
+        "batchId": 4,
+        "numInputRows": 3,
+        "timestamp": "1970-01-01T00:00:02.500Z",
+        "durationMs": {"triggerExecution": 700},
+        "observedMetrics": {OBSERVED: {REJECTED: 2, FORKS: 1}},
+    }
+    progress = read_progress("logs", report)
+    assert (progress.committed_ms, progress.rejected, progress.forks) == (3_200, 2, 1)
+
+
+@pytest.mark.parametrize("code", ["bamboo.fork", "bamboo.fork_codec", "bamboo.for", "dag.fork"])
+def test_a_record_of_rejected_begins_with_the_bytes_of_its_code_alone(code: str) -> None:
+    record = rejection(code, "bamboo.fork", entry=b"bamboo.fork").encode()
+    assert record.startswith(code_prefix(code))
+    assert record.startswith(code_prefix("bamboo.fork")) == (code == "bamboo.fork")
 
 
 # The process that Spark's Python workers are forked from.

@@ -23,6 +23,7 @@ from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.followed_file import FollowedFile, certificate_expiry_s
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_topics.catalogue.topics import spec
 from culm_topics.dag.validation_rules import agree_on_rules
@@ -74,6 +75,7 @@ class DagProtocol:
         self.doors: Sequence[Door] = (
             (QuicDoor(ALPN, settings.address(), self._quic.serve, access.judge),) if settings.listen else ()
         )
+        self._http_files: tuple[FollowedFile, ...] = ()
         self.http_url: str | None = None
         """URL of the HTTP door while it is open, otherwise None."""
 
@@ -109,10 +111,13 @@ class DagProtocol:
         async with serve_http(self.edge.service, settings) as url:
             logger.info("DAGs are served at %s", url)
             self.http_url = url
+            if settings.tls is not None:
+                path = settings.tls.certificate
+                self._http_files = (FollowedFile(path, expires_s=certificate_expiry_s(path)),)
             try:
                 yield
             finally:
-                self.http_url = None
+                self.http_url, self._http_files = None, ()
 
     def why_not_ready(self) -> Sequence[str]:
         """Return what has to finish before peers are served."""
@@ -129,6 +134,7 @@ class DagProtocol:
             self._quic.connections.nodes_in,
             self._quic.connections.shards_in,
         )
+        metrics.files = self._http_files
         metrics.staged = len(edge.service.folder.waiting)
         metrics.records_followed = edge.feed.records
         metrics.nodes, metrics.shards, metrics.shard_bytes, metrics.spooled_bytes = edge.sizes

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from culm_connectors.errors import ConnectorError
+from culm_connectors.followed_file import FollowedFile, signature_of
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.principal import FINGERPRINT_SIZE, Principal
 from culm_models.keys import PUBLIC_KEY_SIZE
@@ -181,11 +182,19 @@ class AccessWatch:
         self._tables = tables
         self._interval_s = interval_s
         self._asked = asyncio.Event()
+        self._is_in_force = True
+        # Take the signature before reading the file: a change in between counts as another change.
+        self._seen = None if path is None else signature_of(path)
         self.current: AccessList = ALLOW_EVERYBODY if path is None else load_access_list(path, tables)
 
     def rules(self, table: str) -> AccessRules:
         """Return the current rules of one protocol."""
         return self.current.rules(table)
+
+    @property
+    def files(self) -> tuple[FollowedFile, ...]:
+        """Return the state of the file, if there is one; from any thread."""
+        return () if self._path is None else (FollowedFile(self._path, self._is_in_force),)
 
     def reload(self) -> None:
         """Reload the file now."""
@@ -196,29 +205,22 @@ class AccessWatch:
         path = self._path
         if path is None:
             return
-        seen = _signature(path)
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._interval_s):
                     await self._asked.wait()
-            signature = _signature(path)
-            if signature == seen and not self._asked.is_set():
+            signature = signature_of(path)
+            if signature == self._seen and not self._asked.is_set():
                 continue
             self._asked.clear()
-            seen = signature
+            self._seen = signature
             try:
                 access = await asyncio.to_thread(load_access_list, path, self._tables)
             except AccessError as error:
+                self._is_in_force = False
                 logger.error("the allow-list stays as it was: %s", error)
                 continue
             former, self.current = self.current, access
+            self._is_in_force = True
             changed(former)
             logger.info("the allow-list was read again: %s", access.summary())
-
-
-def _signature(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -19,6 +19,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from culm_connectors.followed_file import FollowedFile
 from culm_connectors.local_store.errors import LocalStoreError
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import (
@@ -180,6 +181,13 @@ class Doors:
                 refused.update(listener.refusals)
         del refused["connections"]  # these are refused connections
         return refused
+
+    @property
+    def files(self) -> Iterator[FollowedFile]:
+        """Return the certificates that open doors serve."""
+        for listener in tuple(self._listeners.values()):
+            if isinstance(listener, TcpListener):
+                yield from listener.files
 
     def _one_door_each(self) -> Iterator[tuple[Door, _Listening]]:
         """Return every listener with one of its doors."""

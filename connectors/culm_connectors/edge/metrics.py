@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 
 from prometheus_client import Histogram
@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from culm_connectors import metric_families
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.protocol_metrics import LABEL, NO_PROTOCOL, ProtocolMetrics, counter_by, families
+from culm_connectors.followed_file import FollowedFile
 from culm_connectors.metric_families import gauge
 
 _INTERVAL_S = 0.02
@@ -50,10 +51,17 @@ class LoopWatch:
 class ConnectorCollector(Collector):
     """Reads the numbers from their owners, at the time of a scrape and in the scrape's thread."""
 
-    def __init__(self, health: Health, loop_watch: LoopWatch, running: Callable[[], Running | None]) -> None:
+    def __init__(
+        self,
+        health: Health,
+        loop_watch: LoopWatch,
+        running: Callable[[], Running | None],
+        files: Callable[[], Iterable[FollowedFile]] = tuple,
+    ) -> None:
         self._health = health
         self._loop_watch = loop_watch
         self._running = running
+        self._files = files
 
     def describe(self) -> Iterator[Metric]:
         """Return nothing: the metrics are not known before the first scrape."""
@@ -65,6 +73,8 @@ class ConnectorCollector(Collector):
         yield _build_info()
         yield gauge("culm_connector_ready", "1 while /readyz answers 200", float(not health.why_not_ready()))
         running = self._running()
+        of_protocols = () if running is None else _files_of(running)
+        yield from file_families((*self._files(), *of_protocols))
         if running is None:
             return
         yield gauge("culm_kafka_up", "1 while Kafka answers", float(running.kafka.away is None))
@@ -113,6 +123,40 @@ def _of_protocols(running: Running) -> Iterator[Metric]:
     yield counter_by(
         "culm_connections_closed", "connections that this side ended later, by reason", "reason", closed
     )
+
+
+def _files_of(running: Running) -> Iterator[FollowedFile]:
+    """Return the certificates that doors and protocols serve."""
+    yield from running.doors.files
+    for protocol in running.protocols.values():
+        yield from protocol.measured().files
+
+
+def file_families(files: Iterable[FollowedFile]) -> Iterator[Metric]:
+    """Return the families of files; a file that several doors use has one sample, the worst."""
+    in_force: dict[str, bool] = {}
+    expiry_s: dict[str, float] = {}
+    for file in files:
+        path = str(file.path)
+        in_force[path] = file.is_in_force and in_force.get(path, True)
+        if file.expires_s is not None:
+            expiry_s[path] = min(file.expires_s, expiry_s.get(path, file.expires_s))
+    states = GaugeMetricFamily(
+        "culm_file_in_force",
+        "1 while the latest content of a file is in force; 0 while the previous one stays for an error",
+        labels=["file"],
+    )
+    for path, is_in_force in in_force.items():
+        states.add_metric([path], float(is_in_force))
+    yield states
+    ends = GaugeMetricFamily(
+        "culm_certificate_expiry_timestamp_seconds",
+        "when the first certificate of a served chain expires",
+        labels=["file"],
+    )
+    for path, expires_s in expiry_s.items():
+        ends.add_metric([path], expires_s)
+    yield ends
 
 
 def connection_counts(

@@ -21,7 +21,9 @@ from prometheus_client.core import (
     Metric,
 )
 
+from culm_connectors.followed_file import FollowedFile
 from culm_connectors.metric_families import LATENCY_BUCKETS_S
+from culm_models.bamboo.errors import ForkError
 
 LABEL = "protocol"
 NO_PROTOCOL = ""
@@ -85,6 +87,8 @@ class ProtocolMetrics:
     """Peers that wait until others have caught up."""
     accept_latency: Durations = field(default_factory=Durations)
     """Time from receiving data from a peer to Kafka's acknowledgement."""
+    files: tuple[FollowedFile, ...] = ()
+    """Certificates that it serves other than at its doors."""
 
 
 @dataclass(slots=True)
@@ -145,6 +149,11 @@ def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
             yield counter
     rejects = {protocol: metrics.rejects for protocol, metrics in measured.items()}
     yield counter_by("culm_rejected", "data from peers that was refused, by code", "code", rejects)
+    # From 0 on, so that the first fork is an increase.
+    forks = CounterMetricFamily("culm_forks", "forks among the data from peers", labels=[LABEL])
+    for protocol, refused in rejects.items():
+        forks.add_metric([protocol], refused[ForkError.code])
+    yield forks
     failed = {protocol: metrics.sessions_failed for protocol, metrics in sessions.items()}
     yield counter_by("culm_sessions_failed", "sessions that failed, by code", "code", failed)
     latency = HistogramMetricFamily(

@@ -129,6 +129,21 @@ class Checkpoint:
         encoded = self._read(f"offsets/{max(batches)}") if batches else None
         return None if encoded is None else _spark_offsets(encoded)
 
+    def committed_ms(self) -> int | None:
+        """Return when the latest micro-batch was committed, in ms since 1970; None before the first one."""
+        try:
+            folder = self._path(self._root, "commits")
+            if not self._files.exists(folder):
+                return None
+            commits = {
+                int(name): int(status.getModificationTime())
+                for status in self._files.listStatus(folder)
+                if (name := status.getPath().getName()).isdecimal()
+            }
+        except _JVM_ERRORS as error:
+            raise self._failed("read", error) from error
+        return commits[max(commits)] if commits else None
+
     def _of_older_version(self, planned: SparkOffsets, now: Belonging) -> Belonging:
         """Return the origin of a checkpoint without `culm.json`: its topics, with their current ids."""
         ids = {name: now.origin.topic_ids.get(name, "unknown") for name, _ in planned.positions}

@@ -8,13 +8,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from culm_models.bamboo.errors import ForkError
 from culm_streaming.jobs import load_job, topics_of
 from culm_streaming.kafka_io.topics import kafka_sink, staged_kafka_sink
-from culm_streaming.progress import OBSERVED, REJECTED
+from culm_streaming.progress import FORKS, OBSERVED, REJECTED
 from culm_streaming.supervision.checkpoint import Belonging, Checkpoint
 from culm_topics.catalogue.jobs import DEFAULT_GROUP, job_named, jobs_of
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
+from culm_topics.records.rejected import code_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,11 @@ def start_query(session: SparkSession, settings: RunSettings, job: str) -> Strea
     if records is None:
         records = loaded.records(session, settings.kafka, job_settings)
     is_rejected = F.col("topic") == settings.kafka.topic("rejected")
-    records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
+    prefix = code_prefix(ForkError.code)
+    is_fork = is_rejected & (F.substring("value", 1, len(prefix)) == F.lit(prefix))
+    records = records.observe(
+        OBSERVED, F.count_if(is_rejected).alias(REJECTED), F.count_if(is_fork).alias(FORKS)
+    )
     checkpoint = settings.checkpoint(job)
     if loaded.stages == 1:
         writer = kafka_sink(records, settings.kafka, checkpoint)

@@ -55,6 +55,7 @@ def job_metrics() -> list[str]:
     jobs.set_lag("logs", {("culm.entries", 0): 1})
     jobs.set_waiting("logs", 1, 1)
     jobs.set_expired("logs", 1)
+    jobs.set_checkpoint("logs", 1)
     jobs.set_health(kafka_up=True, ready=True)
     return metrics(jobs.registry.collect())
 

@@ -44,6 +44,12 @@ class RejectedRecord(Record):
     ] = None
 
 
+def code_prefix(code: str) -> bytes:
+    """Return the bytes with which every record of `rejected` with this code begins, and no other one."""
+    encoded = RejectedRecord(code, "").encode()
+    return encoded[: encoded.index(code.encode()) + len(code.encode())]
+
+
 def rejection(
     code: str,
     detail: str,

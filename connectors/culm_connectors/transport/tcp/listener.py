@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 
+from culm_connectors.followed_file import FollowedFile
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.codes import CloseCode, name_of
@@ -62,6 +63,11 @@ class TcpListener:
     def channels(self) -> list[TcpChannel]:
         """The channels whose remote is known."""
         return [channel for channel in self._held if channel.is_established]
+
+    @property
+    def files(self) -> tuple[FollowedFile, ...]:
+        """The files of TLS that it follows, if it serves TLS; from any thread."""
+        return () if self._tls is None else (self._tls.file(),)
 
     def judge_again(self) -> int:
         """End the channels that would be refused now. Returns their number."""

@@ -10,12 +10,15 @@ import contextlib
 import hashlib
 import logging
 import ssl
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from culm_connectors.followed_file import FollowedFile, Signature, certificate_expiry_s, signature_of
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.errors import IdentityError
 
@@ -23,12 +26,10 @@ _READ_BYTES = 64 * 1024
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 logger = logging.getLogger(__name__)
 
-_Signature = tuple[tuple[int, int, int] | None, ...]
-
 
 def followed_server_context(tls: TlsFiles) -> FollowedContext:
     """Return a server's context that follows its files. Error: `IdentityError` if a file cannot be used."""
-    return FollowedContext(lambda: server_context(tls), (tls.certificate, tls.private_key, tls.ca))
+    return FollowedContext(lambda: server_context(tls), tls.certificate, (tls.private_key, tls.ca))
 
 
 def server_context(tls: TlsFiles) -> ssl.SSLContext:
@@ -128,39 +129,51 @@ class FollowedContext:
     """The context for new sessions, created again when one of its files has changed.
 
     Open sessions keep their context. Certificate and key are two files that are replaced one after the other:
-    while they do not match, the former context stays in use.
+    while they do not match, the former context stays in use. Any thread may call its methods.
 
     Error: `IdentityError` if the files cannot be used at the start; later the error is logged, once per
     change.
     """
 
-    def __init__(self, make: Callable[[], ssl.SSLContext], files: Iterable[Path | None]) -> None:
+    def __init__(
+        self, make: Callable[[], ssl.SSLContext], certificate: Path | None, others: Iterable[Path | None]
+    ) -> None:
         self._make = make
-        self._files = tuple(file for file in files if file is not None)
+        self._files = tuple(file for file in (certificate, *others) if file is not None)
+        self._lock = threading.Lock()
         # Take the signature before reading the files: a change in between counts as another change.
         self._seen = self._signature()
         self._context = make()
+        self._in_force = self._certificate()
 
     def current(self) -> ssl.SSLContext:
         """Return the context for a session that begins now."""
+        with self._lock:
+            self._follow()
+            return self._context
+
+    def file(self) -> FollowedFile:
+        """Return the state of the certificate's file, which stands for all files of the context."""
+        with self._lock:
+            self._follow()
+            return self._in_force
+
+    def _follow(self) -> None:
         signature = self._signature()
-        if signature != self._seen:
-            self._seen = signature
-            try:
-                self._context = self._make()
-            except IdentityError as error:
-                logger.error("TLS continues with the previous files: %s", error)
-            else:
-                logger.info("the files of TLS were read again: %s", ", ".join(map(str, self._files)))
-        return self._context
+        if signature == self._seen:
+            return
+        self._seen = signature
+        try:
+            self._context = self._make()
+        except IdentityError as error:
+            self._in_force = replace(self._in_force, is_in_force=False)
+            logger.error("TLS continues with the previous files: %s", error)
+        else:
+            self._in_force = self._certificate()
+            logger.info("the files of TLS were read again: %s", ", ".join(map(str, self._files)))
 
-    def _signature(self) -> _Signature:
-        return tuple(_look(file) for file in self._files)
+    def _certificate(self) -> FollowedFile:
+        return FollowedFile(self._files[0], expires_s=certificate_expiry_s(self._files[0]))
 
-
-def _look(file: Path) -> tuple[int, int, int] | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    def _signature(self) -> tuple[Signature, ...]:
+        return tuple(signature_of(file) for file in self._files)
