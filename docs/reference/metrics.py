@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,11 +22,13 @@ _INTRODUCTION: Final = """\
 
 This page lists every metric family of connectors and jobs. `python -m docs.reference` renders it from the
 code; do not edit it. [Operating](operating.md#metrics) explains where they are served and which ones to
-watch.
+watch, and [monitoring](deploy/monitoring.md) the alert rules and dashboards that use them.
 
 A counter's name ends in `_total` where it is scraped; the table has the full names. A histogram has the
-series `_bucket`, `_sum` and `_count`. Besides these, both kinds of process export the standard families
-`process_…` and `python_gc_…`. Labels are names of protocols, topics, codes and reasons, never peers.
+series `_bucket`, `_sum` and `_count`. The unit of a counter is what it counts; `0 or 1` is a condition that
+does not hold or holds. The column `protocol` names the protocols that have a metric; it is empty for metrics
+of the process. Besides these, both kinds of process export the standard families `process_…` and
+`python_gc_…`. Labels are names of protocols, topics, codes, reasons and files, never peers.
 """
 
 _SECTIONS: Final = {
@@ -39,6 +42,44 @@ _SECTIONS: Final = {
     "job": ("Of jobs", "The label is `query`, because Prometheus itself uses `job`."),
 }
 
+_UNITS: Final = {
+    **{
+        unit: unit
+        for unit in (
+            *("blocks", "bytes", "channels", "commands", "connections", "datagrams", "entries", "events"),
+            *("failures", "faults", "fields", "forks", "heads", "logs", "messages", "nodes", "packets"),
+            *("payloads", "peers", "ranges", "reconciliations", "records", "reports", "requests", "schemas"),
+            *("seconds", "sessions", "shards", "warnings"),
+        )
+    },
+    **dict.fromkeys(("ready", "up", "full", "force"), "0 or 1"),
+    "info": "1",
+    "batches": "micro-batches",
+    "rounds": "batches",
+    "lookups": "ids",
+    "memberships": "joins",
+}
+"""Unit by the last word of a name that says one."""
+_OTHER_UNITS: Final = {
+    "culm_bamboo_p2p_full_shares": "principals",
+    "culm_bamboo_p2p_over_quota_total": "requests",
+    "culm_chotki_epoch": "number",
+    "culm_chotki_syncs_received_total": "diffs",
+    "culm_chotki_unique_duplicates": "values",
+    "culm_job_batch_id": "number",
+    "culm_job_rejected_total": "records",
+    "culm_job_rows_in_total": "records",
+    "culm_job_rows_out_total": "records",
+    "culm_job_state_rows": "keys",
+    "culm_job_waiting": "logs",
+    "culm_logs_repair_looks_total": "readings",
+    "culm_p2panda_ignored_total": "messages",
+    "culm_p2panda_node_rejected_total": "items",
+    "culm_p2panda_nodes": "connections",
+    "culm_rejected_total": "items",
+    "culm_sds_history_sent_total": "messages",
+}
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Family:
@@ -49,6 +90,17 @@ class Family:
     kind: str
     labels: tuple[str, ...]
     text: str
+    protocol: str
+
+    @property
+    def unit(self) -> str:
+        """Unit of the values; empty if the name says none."""
+        if self.name in _OTHER_UNITS:
+            return _OTHER_UNITS[self.name]
+        if self.name.endswith("_timestamp_seconds"):
+            return "seconds since 1970"
+        words = reversed(self.name.split("_"))
+        return next((_UNITS[word] for word in words if word in _UNITS), "")
 
 
 def render() -> str:
@@ -59,24 +111,28 @@ def render() -> str:
         rows = [family for family in known if family.section == section]
         if rows:
             parts.append(f"## {title}\n" + (f"\n{text}\n" if text else ""))
-            parts.append(table(("metric", "type", "labels", "meaning"), map(_row, rows)))
+            parts.append(table(_COLUMNS, map(_row, rows)))
     return "\n".join(parts)
 
 
-def _row(family: Family) -> tuple[str, str, str, str]:
+_COLUMNS: Final = ("metric", "type", "unit", "labels", "protocol", "meaning")
+
+
+def _row(family: Family) -> tuple[str, ...]:
     labels = ", ".join(f"`{label}`" for label in family.labels)
     text = family.text[:1].upper() + family.text[1:]
-    return f"`{family.name}`", family.kind, labels, cell(text.rstrip("."))
+    return f"`{family.name}`", family.kind, family.unit, labels, family.protocol, cell(text.rstrip("."))
 
 
-def families() -> list[Family]:
+@cache
+def families() -> tuple[Family, ...]:
     """Return all families, sorted, each once."""
     known: dict[tuple[bool, str], Family] = {}
     for source in SOURCES:
         for path in sorted((ROOT / source).rglob("*.py")):
             for family in _families(path):
                 known.setdefault((family.section == "job", family.name), family)
-    return sorted(known.values())
+    return tuple(sorted(known.values()))
 
 
 def _families(path: Path) -> Iterator[Family]:
@@ -103,7 +159,8 @@ def _families(path: Path) -> Iterator[Family]:
         if shared and "protocol" not in labels:
             labels = ("protocol", *labels)
         full = f"{name}_total" if kind == "counter" else name
-        yield Family(_section(path, name, labels), full, kind, labels, text)
+        section = _section(path, name, labels)
+        yield Family(section, full, kind, labels, text, _protocol(section, path, name))
 
 
 def _text(node: ast.expr, names: dict[str, ast.expr] | None = None) -> str:
@@ -162,3 +219,11 @@ def _section(path: Path, name: str, labels: tuple[str, ...]) -> str:
         if name.startswith(f"culm_{section}_"):
             return section
     return "connector"
+
+
+def _protocol(section: str, path: Path, name: str) -> str:
+    if section == "shared":
+        return "all but SDS" if name.startswith("culm_sessions_") else "all"
+    if section in ("job", "connector"):
+        return "p2panda" if path.parent.name in ("logs", "lost_entries") else ""
+    return _SECTIONS[section][0].removesuffix(" replication")

@@ -30,6 +30,19 @@ def test_every_exported_metric_is_in_the_reference(process: str) -> None:
     assert not set(exported) - series
 
 
+def test_every_metric_has_a_unit_and_that_of_its_name() -> None:
+    for family in metrics.families():
+        assert family.unit, family.name
+        name = family.name.removesuffix("_total")
+        for unit in ("bytes", "records"):
+            assert not name.endswith(f"_{unit}") or family.unit == unit
+
+
+def test_every_metric_of_a_protocol_names_it() -> None:
+    for family in metrics.families():
+        assert family.protocol or family.section in ("connector", "job"), family.name
+
+
 def test_every_code_has_a_meaning() -> None:
     known = error_codes.meanings()
     assert set((FIXTURES / "error-codes.txt").read_text().split()) <= set(known)
