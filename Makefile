@@ -36,8 +36,9 @@ docs: $(STAMP)   ## Build the site of the documentation in build/site; a broken 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "python3 -m http.server --bind 127.0.0.1 --directory build/site 8000: serves it, with its search"
 
-reference: $(STAMP)  ## Render the pages of the documentation that follow from the code.
+reference: $(STAMP)  ## Render what follows from the code: pages of the documentation, dashboards.
 	$(BIN)/python -m docs.reference
+	$(BIN)/python -m deploy.grafana.render
 
 diagrams: $(STAMP)  ## Draw docs/diagrams/*.svg and docs/screens/*.svg from the text beside them.
 	$(BIN)/python -m docs.diagrams.render
