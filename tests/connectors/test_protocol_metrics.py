@@ -258,7 +258,8 @@ def test_the_families_of_a_connector_are_open_metrics() -> None:
     doors = Doors([], identity(1), quick_settings(), TcpSettings())
     registry.register(collector(doors, {"one": Silent(), "two": Silent()}))
     parse: Callable[[str], Iterator[Metric]] = openmetrics_parser.text_string_to_metric_families
-    page = openmetrics.generate_latest(registry).decode()
+    generate: Callable[[CollectorRegistry], bytes] = openmetrics.generate_latest
+    page = generate(registry).decode()
     kinds = {family.name: family.type for family in parse(page)}
     assert kinds["culm_received_bytes"] == kinds["culm_forks"] == "counter"
     assert kinds["culm_accept_latency_seconds"] == "histogram"
