@@ -76,11 +76,14 @@ def down(
     stack: StackFlags,
     results: Results,
 ) -> None:
-    """Stop the broker; its data stays.
+    """Stop the broker, and the console that a demo started beside it; its data stays.
 
     Example: `culm stack down --stack scratch`
     """
+    from culm_infra.console.beside import stop_beside
+
     broker = _stack(stack.load())
+    stop_beside(broker.directory)
     stopped = broker.down(kill_after_s)
     if results.json:
         emit_json({"stopped": stopped, "directory": str(broker.directory)})

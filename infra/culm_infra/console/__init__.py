@@ -3,6 +3,7 @@
 Modules and packages:
 
 - ``run``: the console from its start to its end.
+- ``beside``: a console that stays beside a local stack after a demo.
 - ``server``: the console on a socket, with limits on connections and slow clients.
 - ``app``: the routes. ``access``: the token. ``headers``: security headers. ``problems``: answers to requests
   that fail.

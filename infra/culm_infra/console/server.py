@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ HEAD_TIMEOUT_S: Final = 10.0
 """Time for sending the head of a request."""
 READ_TIMEOUT_S: Final = 15.0
 """Time for reading what waits for a client; a slower one is disconnected."""
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER value that discards unsent data when the socket is closed."""
 _HEAD_BYTES: Final = 32_768
 _SHUTDOWN_S: Final = 3
 
@@ -85,7 +88,7 @@ class ConsoleConnection(H11Protocol):
         """Give the client some time to read what waits for it."""
         super().pause_writing()
         if self._leaving is None:
-            self._leaving = self.loop.call_later(self._bounds.read_timeout_s, self.transport.abort)
+            self._leaving = self.loop.call_later(self._bounds.read_timeout_s, self._cut_off)
 
     def resume_writing(self) -> None:
         """The client has read most of what waited for it."""
@@ -98,7 +101,14 @@ class ConsoleConnection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _expect_request(self) -> None:
-        self._asking = self.loop.call_later(self._bounds.head_timeout_s, self.transport.abort)
+        self._asking = self.loop.call_later(self._bounds.head_timeout_s, self._cut_off)
+
+    def _cut_off(self) -> None:
+        # The system does not keep unsent data for the client either.
+        bound = self.transport.get_extra_info("socket")
+        if bound is not None:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self.transport.abort()
 
     def _cancel_timers(self) -> None:
         for timer in (self._asking, self._leaving):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class ServedConsole:
         document: dict[str, Any] = answer.json()
         return document
 
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
+    async def events(self) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the overviews that are pushed."""
         async with self.client.stream("GET", "/api/events", timeout=30) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")

@@ -85,13 +85,17 @@ def _name_next_commands(
     bootstrap: str | None, folder: Path, results: Results, next_commands: Sequence[str]
 ) -> None:
     """Say where the data is, and name commands for the Kafka that the demo used and that stays up."""
+    from culm_infra.console.beside import running_beside
     from culm_infra.stack import Stack
 
-    stack = Stack(folder)
+    stack, console = Stack(folder), running_beside(folder)
     shown = safe(folder, _PATH_LIMIT)
+    if console is not None:
+        say(f"the console is at [bold]{safe(console.url, _PATH_LIMIT)}[/]")
     if bootstrap is not None:
         say(f"the data of the demo's processes is in {shown}")
-        results.next(*(f"{command} --bootstrap {bootstrap}" for command in next_commands))
+        stop = [] if console is None else [f"kill {console.process.pid}"]
+        results.next(*(f"{command} --bootstrap {bootstrap}" for command in next_commands), *stop)
     elif stack.status().running:
         say(f"Kafka is still up; its data is in {shown}")
         results.next(

@@ -105,7 +105,7 @@ def _reported(timeout_s: float) -> Iterator[None]:
     except PermissionError:
         raise NoReading("refused", "this user may not connect to the status socket") from None
     except ConnectionError:
-        raise NoReading("down", "the connection was closed before there was an answer") from None
+        raise NoReading("unknown", "the connection was closed before there was an answer") from None
     except OSError as error:
         raise NoReading("down", error.strerror or str(error)) from None
     except UnicodeError:

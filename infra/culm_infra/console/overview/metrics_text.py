@@ -5,6 +5,7 @@ Lines of other families are dropped before the text is parsed, as parsing is slo
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from culm_infra.console.overview.reading import (
 )
 from culm_infra.console.overview.values import count, number, text, whole
 
+_OURS: Final = re.compile(rb"^culm_", re.MULTILINE)
 MAX_LINES: Final = 20_000
 _MAX_LINE: Final = 2_000
 _MAX_NAMES: Final = 64
@@ -46,7 +48,7 @@ _COMMON: Final = (
     "culm_last_progress_timestamp_seconds",
     "process_start_time_seconds",
 )
-_NAMES: Final = frozenset({*_EDGE, *_JOB, *_COMMON})
+NAMES: Final = frozenset({*_EDGE, *_JOB, *_COMMON})
 
 
 @dataclass(slots=True)
@@ -113,7 +115,7 @@ def read_metrics(body: bytes, reasons: Sequence[str], *, is_ready: bool) -> Targ
             ),
             queries=queries,
         )
-    if has_ours or b"\nculm_" in body:
+    if has_ours or _OURS.search(body):
         raise NoReading(
             "older",
             "the metrics have neither culm_connector_ready nor culm_job_ready: another version of Culm",
@@ -126,7 +128,7 @@ def _wanted(body: str) -> Iterator[str]:
     for line in body.splitlines():
         if line.startswith("#") or len(line) > _MAX_LINE:
             continue
-        if line.partition("{")[0].partition(" ")[0] in _NAMES:
+        if line.partition("{")[0].partition(" ")[0] in NAMES:
             yield line
             lines += 1
             if lines >= MAX_LINES:

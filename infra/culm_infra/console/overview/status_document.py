@@ -36,10 +36,10 @@ def read_document(data: bytes) -> TargetReading:
             f"{'update that process' if older else 'update this console'}",
         )
     readers = {"connector": _connector, "job": _job}
-    kind = document.get("kind")
-    if kind not in readers:
-        raise NoReading("unknown", f"the status is of a process of the kind {text(str(kind), 40)!r}")
-    return readers[kind](document)
+    reader = readers.get(kind := text(document.get("kind"), 40) or "")
+    if reader is None:
+        raise NoReading("unknown", f"the status is of a process of another kind: {kind!r}")
+    return reader(document)
 
 
 def _connector(document: Mapping[str, Any]) -> TargetReading:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ _EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _REACH_S: Final = 3.0
 _ANSWER_S: Final = 10.0
+_ATTEMPTS: Final = 4
+_RETRY_S: Final = 0.25
 _DESCRIBED_FOR_S: Final = 20.0
 _NO_RIGHTS: Final = "this user may not read it: `culm topics acls --program operator` lists the rights"
 _ABSENT: Final = "does not exist: `culm topics create` creates it"
@@ -115,21 +117,40 @@ class TopicPoller:
 
     def _offsets(self, which: Any) -> tuple[dict[TopicPartition, int], dict[str, str]]:
         """Return an offset of each partition, and the failures by topic."""
-        asked = {
-            TopicPartition(name, partition): which
+        missing = [
+            TopicPartition(name, partition)
             for name, topic in self._described.items()
             for partition in range(topic.partitions)
-        }
+        ]
         offsets: dict[TopicPartition, int] = {}
-        failed: dict[str, str] = {}
-        if not asked:
-            return offsets, failed
-        for place, future in self._client.list_offsets(asked, request_timeout=_ANSWER_S).items():
+        failed: dict[TopicPartition, str] = {}
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                # A leader that moves is not known for a moment.
+                time.sleep(_RETRY_S)
+                await_brokers(self._client, _REACH_S)
+            failed = self._ask(missing, which, offsets)
+            missing = list(failed)
+            if not missing:
+                break
+        return offsets, {
+            place.topic: f"partition {place.partition}: {text}" for place, text in failed.items()
+        }
+
+    def _ask(
+        self, places: Sequence[TopicPartition], which: Any, offsets: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, str]:
+        """Add the offsets of partitions; returns the failures."""
+        failed: dict[TopicPartition, str] = {}
+        if not places:
+            return failed
+        futures = self._client.list_offsets(dict.fromkeys(places, which), request_timeout=_ANSWER_S)
+        for place, future in futures.items():
             try:
                 offsets[place] = future.result(_ANSWER_S).offset
             except (KafkaException, TimeoutError) as error:
-                failed.setdefault(place.topic, f"partition {place.partition}: {_text(error)}")
-        return offsets, failed
+                failed[place] = _text(error)
+        return failed
 
 
 def _described(future: Any) -> _Topic:

@@ -72,6 +72,7 @@ async def staged(size: DagDemoSize, stage: DemoStage) -> AsyncIterator[list[DagD
         deployments = [_deployment(stage, kafka, policy) for policy in size.chosen]
         for deployment in deployments:
             await asyncio.to_thread(admin.create, deployment.kafka)
+        await stage.console(deployments[0].kafka)
         stage.show("starting two connectors a policy, with doors for QUIC and HTTP")
         edges = [edge for deployment in deployments for edge in deployment.edges]
         for edge in edges:

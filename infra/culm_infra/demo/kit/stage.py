@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
+from culm_infra.console.beside import start_beside
 from culm_infra.demo.kit.processes import CulmProcess, Show, environment, running
 from culm_infra.patience import Patience
 from culm_infra.stack import Stack
@@ -62,14 +64,31 @@ class DemoStage:
             if topics:
                 self.show("creating the topics")
                 await asyncio.to_thread(admin.create, kafka, topics)
+                await self.console(kafka)
             stack.enter_context(running(self.processes))
             yield kafka
+
+    async def console(self, kafka: KafkaSettings) -> None:
+        """Start a console for a Kafka to keep, which stays beside it; it shows the processes of the demo."""
+        if not self.keep:
+            return
+        folder = glob.escape(str(self.directory))
+        targets = [f"unix:{folder}/*/status.sock", f"unix:{folder}/run/job-*.sock"]
+        log = self.output / "console.log"
+        console = await asyncio.to_thread(
+            start_beside, self.directory, self._environment(kafka), targets, log
+        )
+        self.show(f"no console: see {log}" if console is None else f"the console is at {console.url}")
+
+    def _environment(self, kafka: KafkaSettings) -> dict[str, str]:
+        """Return the environment of processes: their status sockets and logs are in the demo's directory."""
+        return environment(kafka) | {"CULM_STACK__DIRECTORY": str(self.directory)}
 
     def process(
         self, name: str, arguments: Sequence[str], kafka: KafkaSettings, log: str, **variables: str
     ) -> CulmProcess:
         """Create a `culm` command of the demo, not started yet."""
-        environs = environment(kafka) | variables
+        environs = self._environment(kafka) | variables
         process = CulmProcess(name, tuple(arguments), environs, self.output / f"{log}.log")
         self.processes.append(process)
         return process

@@ -20,9 +20,6 @@ const COLUMNS = [
   { title: "Rejected", kind: "number" },
 ];
 
-/** An edge that is ready and has a severity lags. */
-const edgeState = (edge) => (edge.state === "ready" && edge.severity > 0 ? "lagging" : edge.state);
-
 export const edgeSection = (open) =>
   section({
     title: "Edges",
@@ -30,7 +27,7 @@ export const edgeSection = (open) =>
     key: (edge) => edge.id,
     row: edgeRow,
     words: (edge) => [edge.name, edge.target, edge.peer_id, edge.version, edge.state, ...edge.reasons, ...edge.protocols.map((protocol) => protocol.name)].join(" "),
-    state: edgeState,
+    state: (edge) => edge.state,
     open: (key) => open(`#/edge/${encodeURIComponent(key)}`),
     none: "No edge is watched. “culm connector run” starts one on this machine; [console] targets names others.",
   });
@@ -52,7 +49,7 @@ function edgeRow(edge) {
   const element = h("tr", { role: "row" }, cells);
   const update = (item, { now, history }) => {
     setAttribute(element, "data-severity", item.severity);
-    setBadge(state, edgeState(item));
+    setBadge(state, item.state);
     setText(name, item.name);
     showTarget(target, item.target, item.name);
     // An edge without an answer has no protocols: its reasons get their place.
@@ -118,7 +115,7 @@ export function edgeDetail(edge, now) {
   return {
     kind: "Edge",
     title: edge.name,
-    state: edgeState(edge),
+    state: edge.state,
     reasons: edge.reasons,
     fields: [
       ["Target", edge.target, "text"],
