@@ -10,6 +10,8 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from culm_connectors.edge.access import AccessList
@@ -248,6 +250,20 @@ async def test_who_is_turned_away_at_a_door_is_counted_with_protocol_and_reason(
             if "protocol" in sample.labels
         }
         assert values <= {*protocols, ""}
+
+
+def test_the_families_of_a_connector_are_open_metrics() -> None:
+    """Prometheus asks for them in that form."""
+    registry = CollectorRegistry()
+    doors = Doors([], identity(1), quick_settings(), TcpSettings())
+    registry.register(collector(doors, {"one": Silent(), "two": Silent()}))
+    parse: Callable[[str], Iterator[Metric]] = openmetrics_parser.text_string_to_metric_families
+    generate: Callable[[CollectorRegistry], bytes] = openmetrics.generate_latest
+    page = generate(registry).decode()
+    kinds = {family.name: family.type for family in parse(page)}
+    assert kinds["culm_received_bytes"] == kinds["culm_forks"] == "counter"
+    assert kinds["culm_accept_latency_seconds"] == "histogram"
+    assert kinds["culm_build_info"] == kinds["culm_connector_ready"] == "gauge"
 
 
 class FixedReader:

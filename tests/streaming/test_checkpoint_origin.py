@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -111,7 +112,13 @@ def test_state_partitions_are_fixed_for_the_life_of_a_checkpoint(
 ) -> None:
     kafka = deployment(kafka_bootstrap, topic_prefix)
     produce_entries(kafka, make_log(ALICE, 0, 2))
+    checkpoint = Checkpoint(spark, str(tmp_path / "logs"))
+    assert checkpoint.committed_ms() is None
+    before_ms = int(time.time() * 1000) - 1_000  # a file system may keep whole seconds
     run_once(spark, kafka, tmp_path)
+    committed_ms = checkpoint.committed_ms()
+    assert committed_ms is not None
+    assert before_ms <= committed_ms <= time.time() * 1000
     other = spark.newSession()
     other.conf.set("spark.sql.shuffle.partitions", "3")
     with pytest.raises(StateLayoutError, match="has 2 state partitions, not 3"):

@@ -47,7 +47,10 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return settings
 
 
-def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, verify: str = "full") -> None:
+def run_once(
+    spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, verify: str = "full"
+) -> list[BatchProgress]:
+    seen: list[BatchProgress] = []
     run_jobs(
         spark,
         RunSettings(
@@ -64,7 +67,9 @@ def run_once(spark: SparkSession, kafka: KafkaSettings, path: Path, *jobs: str, 
             },
         ),
         stop=Event(),
+        on_progress=seen.append,
     )
+    return seen
 
 
 def assert_logs(kafka: KafkaSettings, logs: list[list[CheckedOperation]]) -> None:
@@ -89,7 +94,8 @@ def test_logs_leave_in_order_across_batches_and_restarts_and_bad_records_are_tol
     forged = entry_value(good).replace(good.entry_bytes[-8:], bytes(8))
     key = log_key(*good.log)
     produce(kafka, "entries", [(b"k", b"junk"), (None, None), (key, forged), (key[:-1] + b"\xff", forged)])
-    run_once(spark, kafka, tmp_path, "logs")
+    seen = run_once(spark, kafka, tmp_path, "logs")
+    assert (sum(each.rejected for each in seen), sum(each.forks for each in seen)) == (5, 1)
 
     assert_logs(kafka, logs)
     rejected = read_rejected(kafka)

@@ -43,6 +43,8 @@ class GeneratedConsole:
     """Error and hint of the answer 503 of the tables."""
     detail_waits: threading.Event = field(default_factory=threading.Event)
     """Details are answered while it is set."""
+    sent: int = 0
+    """Events that were sent."""
     requests: list[str] = field(default_factory=list)
     address: str = ""
 
@@ -91,6 +93,7 @@ class GeneratedConsole:
 
         async def events() -> AsyncIterator[bytes]:
             while not self.events_refused:
+                self.sent += 1
                 yield b"event: overview\ndata: " + json.dumps(self.deployment.document()).encode() + b"\n\n"
                 await asyncio.sleep(self.interval_s)
 

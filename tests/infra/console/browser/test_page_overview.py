@@ -146,6 +146,32 @@ def test_an_empty_deployment_says_what_to_do(console: GeneratedConsole, opened: 
     expect(page.locator("section:has(h2:text-is('Topics'))")).to_contain_text("culm topics create")
 
 
+def test_an_hour_of_documents_needs_no_more_memory(console: GeneratedConsole, opened: Opened) -> None:
+    console.interval_s = 0.01
+    page = opened()
+    session = page.context.new_cdp_session(page)
+
+    def used_bytes_after(documents: int) -> float:
+        until = console.sent + documents
+        while console.sent < until:
+            page.wait_for_timeout(100)
+        session.send("HeapProfiler.collectGarbage")
+        return float(session.send("Runtime.getHeapUsage")["usedSize"])
+
+    # One in two seconds makes an hour; the first ones fill the series and have the page compiled.
+    before = used_bytes_after(900)
+    after = used_bytes_after(1_800)
+    print(f"heap after 900 documents: {before / 1e6:.2f} MB, after an hour more: {after / 1e6:.2f} MB")
+    assert after < before + 400_000
+
+
+def test_a_ready_edge_with_a_growing_lag_is_lagging(console: GeneratedConsole, opened: Opened) -> None:
+    console.deployment.set_edge("edge-2", "ready", 2, "the lag has not shrunk for half a minute")
+    row = opened().locator(EDGES).first
+    expect(row.locator(".badge")).to_have_text("Lagging")
+    expect(row).to_contain_text("the lag has not shrunk")
+
+
 def test_a_thousand_edges_are_updated_in_bounded_time_and_memory(
     console: GeneratedConsole, opened: Opened
 ) -> None:

@@ -183,6 +183,26 @@ def test_a_broker_that_is_away_keeps_the_rows_and_says_what_to_do(
     expect(page.locator("main tbody tr")).to_have_count(25)
 
 
+def test_a_table_is_read_again_on_demand(console: GeneratedConsole, opened: Opened) -> None:
+    console.tables["sds-channels"].rows = 3
+    page = opened("#/table/sds-channels")
+    expect(page.locator("main tbody tr")).to_have_count(3)
+    console.tables["sds-channels"].rows = 4
+    page.keyboard.press("r")
+    expect(page.locator("main tbody tr")).to_have_count(4)
+    console.tables["sds-channels"].rows = 5
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.locator("main tbody tr")).to_have_count(5)
+
+
+def test_a_severity_has_a_shape_and_words(console: GeneratedConsole, opened: Opened) -> None:
+    row = console.tables["p2panda-logs"].page("", "", 1)["rows"][0] | {"severity": 3, "key": "row/9"}
+    console.tables["p2panda-logs"].extra = [row]
+    first = opened("#/table/p2panda-logs").locator("main tbody tr td").first
+    expect(first.locator(".mark svg")).to_have_count(1)
+    expect(first).to_contain_text("failed:")
+
+
 def test_an_empty_table_says_when_rows_appear(console: GeneratedConsole, opened: Opened) -> None:
     for name in ("rejected", "p2panda-logs"):
         console.tables[name].rows = 0

@@ -59,6 +59,15 @@ export function setBadge(element, state) {
   element.replaceChildren(shape(state), stateWord(state));
 }
 
+const SEVERITIES = [null, ["lagging", "worth a look"], ["not_ready", "needs attention"], ["down", "failed"]];
+
+/** Return a shape with hidden words for a severity from 1 to 3, or null. */
+export function severityMark(severity) {
+  const known = SEVERITIES[severity] ?? null;
+  if (known === null) return null;
+  return h("span", { class: "mark", "data-tone": stateTone(known[0]), title: known[1] }, shape(known[0]), h("span", { class: "unseen" }, `${known[1]}: `));
+}
+
 const GLYPHS = {
   copy: "M4 4V1.5h7V9H8.5M1 4h7v7.5H1z",
   close: "m2 2 8 8m0-8-8 8",

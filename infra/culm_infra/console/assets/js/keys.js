@@ -9,6 +9,7 @@ const LISTED = [
   ["Home End", "First and last row"],
   ["Enter", "Open the row"],
   ["[ ]", "Previous and next page of a table"],
+  ["r", "Read the table again"],
   ["c", "Copy the id of the row"],
   ["Esc", "Close the panel, clear the search"],
   ["g o", "Overview"],
@@ -32,7 +33,7 @@ export function showShortcuts() {
   dialog.showModal();
 }
 
-/** Listen to the keyboard; `actions` has `escape`, `go(name)`, `screen(number)`, `page(step)`, `theme`. */
+/** Listen to the keyboard; `actions` has `escape`, `go(name)`, `screen(number)`, `page(step)`, `refresh`, `theme`. */
 export function listen(actions) {
   let afterG = 0;
   document.addEventListener("keydown", (event) => {
@@ -51,6 +52,7 @@ export function listen(actions) {
     else if (event.key === "t") actions.theme();
     else if (event.key === "[") actions.page(-1);
     else if (event.key === "]") actions.page(1);
+    else if (event.key === "r") actions.refresh();
     else if (event.key === "c") copyFocused();
     else if (/^[1-9]$/.test(event.key)) actions.screen(Number(event.key));
     else return;

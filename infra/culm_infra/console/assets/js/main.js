@@ -148,6 +148,7 @@ function start() {
     escape,
     theme: shell.nextTheme,
     page: (step) => screen?.page(step),
+    refresh: () => screen?.refresh?.(),
     go: (name) => navigate(name === "overview" ? "#/" : `#/table/${name}`),
     screen: (number) => [...byId("nav").querySelectorAll("a")][number - 1]?.click(),
   });

@@ -20,6 +20,9 @@ const COLUMNS = [
   { title: "Rejected", kind: "number" },
 ];
 
+/** An edge that is ready and has a severity lags. */
+const edgeState = (edge) => (edge.state === "ready" && edge.severity > 0 ? "lagging" : edge.state);
+
 export const edgeSection = (open) =>
   section({
     title: "Edges",
@@ -27,7 +30,7 @@ export const edgeSection = (open) =>
     key: (edge) => edge.id,
     row: edgeRow,
     words: (edge) => [edge.name, edge.target, edge.peer_id, edge.version, edge.state, ...edge.reasons, ...edge.protocols.map((protocol) => protocol.name)].join(" "),
-    state: (edge) => edge.state,
+    state: edgeState,
     open: (key) => open(`#/edge/${encodeURIComponent(key)}`),
     none: "No edge is watched. “culm connector run” starts one on this machine; [console] targets names others.",
   });
@@ -49,7 +52,7 @@ function edgeRow(edge) {
   const element = h("tr", { role: "row" }, cells);
   const update = (item, { now, history }) => {
     setAttribute(element, "data-severity", item.severity);
-    setBadge(state, item.state);
+    setBadge(state, edgeState(item));
     setText(name, item.name);
     showTarget(target, item.target, item.name);
     // An edge without an answer has no protocols: its reasons get their place.
@@ -115,7 +118,7 @@ export function edgeDetail(edge, now) {
   return {
     kind: "Edge",
     title: edge.name,
-    state: edge.state,
+    state: edgeState(edge),
     reasons: edge.reasons,
     fields: [
       ["Target", edge.target, "text"],

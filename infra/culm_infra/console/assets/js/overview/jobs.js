@@ -23,7 +23,11 @@ const RECENT_MS = 600_000;
 
 /** A process that answers runs its queries; of one that does not, its queries are as it is. */
 const LIVE = new Set(["ready", "not_ready", "draining"]);
-const stateOf = ({ job, query }) => (query !== null && LIVE.has(job.state) ? query.state : job.state);
+
+function stateOf({ job, query, severity }) {
+  if (query === null || !LIVE.has(job.state)) return job.state;
+  return query.state === "running" && job.state === "ready" && severity > 0 && query.lag_records > 0 ? "lagging" : query.state;
+}
 
 const FINE = new Set(["running", "starting", "done"]);
 const isFine = (query) => FINE.has(query.state);

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { byId, h, setChildren, setText } from "../dom.js";
 import { clock, count, plural } from "../format.js";
-import { glyph } from "../icons.js";
+import { glyph, severityMark } from "../icons.js";
 import { cell, navigable, table } from "../listing.js";
 import { announce, banner, empty } from "../shell.js";
 import { cellClass, inRow, sortKey } from "./values.js";
@@ -36,6 +36,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
   });
   field.value = search;
   const size = h("select", { "aria-label": "Rows per page" }, LIMITS.map((number) => h("option", { value: number, selected: number === limit }, `${number} rows`)));
+  const again = h("button", { type: "button", onclick: () => load(), "aria-keyshortcuts": "r", title: "Read the rows again (r)" }, "Refresh");
   const status = h("p", { class: "status", role: "status" });
   const problem = h("div", { class: "banners" });
   const note = h("p", { class: "note", hidden: true });
@@ -49,7 +50,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
     "div",
     { class: "screen" },
     h("div", { class: "title" }, h("h1", null, spec.title), h("p", null, spec.what)),
-    h("div", { class: "toolbar" }, h("div", { class: "search" }, field, h("kbd", { "aria-hidden": "true" }, "/")), size, status),
+    h("div", { class: "toolbar" }, h("div", { class: "search" }, field, h("kbd", { "aria-hidden": "true" }, "/")), size, again, status),
     problem,
     note,
     h("div", { class: "rows" }, rows),
@@ -131,7 +132,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
   }
 
   function row(item, at) {
-    const cells = columns.map((column) => cell(column, inRow(column.what, item.cells[column.name])));
+    const cells = columns.map((column, place) => cell(column, place === 0 ? severityMark(item.severity) : null, inRow(column.what, item.cells[column.name])));
     return h("tr", { role: "row", tabindex: at === 0 ? "0" : "-1", "data-key": item.key, "data-severity": item.severity }, cells);
   }
 
@@ -219,6 +220,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
     title: spec.title,
     clear,
     page,
+    refresh: () => load(),
     /** The address without a row. */
     route: () => href(null),
     /** Mark the row whose panel is open; None is null. */
