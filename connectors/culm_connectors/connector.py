@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+import signal
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
 from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Doors
+from culm_connectors.edge.draining import REASON, STATE, Draining, finish_within
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
@@ -43,8 +44,6 @@ from culm_topics.kafka.clients import KafkaSettings, admin, producer
 from culm_topics.process_status import ProcessStatus
 from culm_topics.status_server import serve_status
 from culm_topics.status_socket import CONNECTOR_SOCKET, status_socket
-
-logger = logging.getLogger(__name__)
 
 # Timeout of each step of an orderly stop that needs Kafka.
 STOP_TIMEOUT_S = 10.0
@@ -77,7 +76,8 @@ class Connector:
         """The services that protocols share."""
         self.doors: Doors | None = None
         self.loop_watch = LoopWatch()
-        self.health = Health(lambda: self._state, lambda: self._running)
+        self.draining = Draining(settings.drain)
+        self.health = Health(self._doing, lambda: self._running)
         self.collector = ConnectorCollector(
             self.health, self.loop_watch, lambda: self._running, lambda: self._access.files
         )
@@ -87,9 +87,10 @@ class Connector:
             settings.directory,
             self.key_pair.public_key,
             self.health,
-            state=lambda: self._state,
+            state=self._doing,
             running=lambda: self._running,
             metrics_port=lambda: self.metrics_port,
+            draining=self.draining,
         )
         self._connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(CONNECTOR_ID_RANDOM)
         self._access = AccessWatch(
@@ -98,7 +99,6 @@ class Connector:
         self._entries = protocols
         self._started = started
         self._progress = progress
-        self._stop = asyncio.Event()
         self._state: str | None = "starting"
         self._running: Running | None = None
         self._ready: set[str] = set()
@@ -116,8 +116,21 @@ class Connector:
         return self.doors.quic_address
 
     def stop(self) -> None:
-        """Make `run` end in good order."""
-        self._stop.set()
+        """Make `run` end in good order; all connections are ended at once. A second call hurries."""
+        self.draining.request(is_spread=False)
+
+    def drain(self) -> None:
+        """Make `run` end in good order; connections are ended in turn. A second call hurries."""
+        self.draining.request(is_spread=True)
+
+    def handle_signals(self) -> None:
+        """Stop on SIGINT and SIGTERM, drain on SIGUSR1, and reload the allow-list on SIGHUP."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGUSR1, self.drain)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        self.draining.signal = signal.SIGUSR1.name
 
     def reload(self) -> None:
         """Reload the allow-list now."""
@@ -152,6 +165,7 @@ class Connector:
                 read_payload_facts=load(LOG_PAYLOADS),
                 progress=self._progress,
                 starting=self._starting,
+                closing=self.draining.closing,
                 shared=self.services,
                 stack=stack,
             )
@@ -181,7 +195,7 @@ class Connector:
                     for reopened in opened:
                         ready = partial(self._open_doors, reopened.name, doors)
                         group.create_task(reopened.run(doors, ready), name=reopened.name)
-                    await self._stop.wait()
+                    await self.draining.requested.wait()
                     await self._finish(doors)
                     raise _Stopped
             except BaseExceptionGroup as group_error:
@@ -204,6 +218,10 @@ class Connector:
         return [
             self.kafka.topic(name) for protocol in tuple(self.protocols.values()) for name in protocol.topics
         ]
+
+    def _doing(self) -> str | None:
+        """Return what the whole process is doing, in words; None while it serves."""
+        return STATE if self.draining.requested.is_set() else self._state
 
     def _starting(self, what: str) -> None:
         # Later, a protocol that is opened again reports by itself why it is not ready.
@@ -229,13 +247,18 @@ class Connector:
 
         If that takes too long, nothing is lost: it was acknowledged to no peer.
         """
-        self._state = "stopping"
-        reason = "this connector stops"
-        doors.shut(reason)
-        for name, protocol in reversed(self.protocols.items()):
-            await _within(STOP_TIMEOUT_S, protocol.finish(reason), name)
+        protocols = self.protocols
+        await self.draining.end_connections(
+            doors.refuse,
+            lambda reason: [protocol.endings(reason) for protocol in protocols.values()],
+            lambda: sum(protocol.measured().connections for protocol in protocols.values()),
+        )
+        doors.cut_off()
+        async with asyncio.TaskGroup() as group:
+            for name, protocol in protocols.items():
+                group.create_task(finish_within(STOP_TIMEOUT_S, protocol.finish(REASON), name))
         for service in self.services:
-            await _within(STOP_TIMEOUT_S, service.finish(), type(service).__name__)
+            await finish_within(STOP_TIMEOUT_S, service.finish(), type(service).__name__)
 
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
         if self.settings.metrics_port is not None:
@@ -253,19 +276,6 @@ class Connector:
                     port_error=ConnectorError,
                 )
             )
-
-
-async def _within(timeout_s: float, work: Awaitable[None], name: str) -> None:
-    """Await work that must not hold up the end of a process."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await work
-    except TimeoutError:
-        logger.warning(
-            "stopping without waiting longer for Kafka: the last data that %s received is not kept; "
-            "peers send it again",
-            name,
-        )
 
 
 def _first(error: BaseException) -> BaseException:

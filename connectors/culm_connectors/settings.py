@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
 from culm_connectors.logs.lost_entries.settings import RepairSettings
@@ -14,6 +14,28 @@ from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.settings import TransportSettings
 from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings
 from culm_connectors.url import parse_url
+
+
+class DrainSettings(BaseModel):
+    """Settings of a drain: the end of a connector's service before a restart. Times are in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unready_s: float = Field(
+        0.0,
+        ge=0,
+        le=3_600,
+        description="Time for which a connector that stops or drains is not ready (`/readyz` answers 503) "
+        "and still accepts connections, so that load balancers first send new peers elsewhere. It should "
+        "exceed the time in which they notice.",
+    )
+    spread_s: float = Field(
+        10.0,
+        ge=0,
+        le=3_600,
+        description="Time over which `culm connector drain` ends the open connections one after the other, "
+        "so that the other connectors do not receive all peers at the same moment.",
+    )
 
 
 class ConnectorLimits(ProtocolSettings):
@@ -75,6 +97,10 @@ class ConnectorLimits(ProtocolSettings):
     repair: RepairSettings = Field(
         RepairSettings(),
         description="Entries that expired before they reached the topic `logs` are produced again.",
+    )
+    drain: DrainSettings = Field(
+        DrainSettings(unready_s=0.0, spread_s=10.0),
+        description="The end of the service before a restart.",
     )
     metrics_host: str = Field("127.0.0.1", description="Host on which metrics and health are served.")
     metrics_port: int | None = Field(

@@ -11,7 +11,7 @@ Packages and modules:
 - ``sections``: the branches that protocols, jobs and the console add to that tree.
 - ``doctor``: checks of an installation, each with a remedy.
 - ``support``: an archive that describes an installation, without secrets.
-- ``running``: the status sockets of jobs on this machine.
+- ``running``: the status sockets of jobs on this machine. ``running_process``: one process by its socket.
 - ``rejections``: records of refused data, decoded.
 - ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
 - ``columns``: tables of commands and reports.

@@ -20,7 +20,7 @@ from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
 from culm_connectors.edge.opening.shared_services import SharedServices
 from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics, SessionMetrics, added, families
-from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.edge.serving import Ending, ProtocolStatus
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 from culm_connectors.kafka.health import Ends
 from culm_connectors.metric_families import LATENCY_BUCKETS_S
@@ -161,6 +161,9 @@ class Silent:
         return ProtocolStatus()
 
     def judge_again(self, former: AccessList) -> None: ...
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        return ()
 
     async def finish(self, reason: str) -> None: ...
 

@@ -19,6 +19,7 @@ import secrets
 import selectors
 import socket
 import stat
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +43,8 @@ CONNECTOR_SOCKET: Final = "status.sock"
 _MAX_ADDRESS_BYTES: Final = 107
 """Longest path in the address of a Unix socket on Linux, without the terminating zero."""
 _BACKLOG: Final = 16
+_CREDENTIALS: Final = struct.Struct("3i")
+"""Process, user and group at the other end of a Unix socket."""
 _READ_BYTES: Final = 65_536
 _RETRY_S: Final = 0.05
 
@@ -185,6 +188,17 @@ class _Client:
         self.connection = connection
         self.rest = document
         self.deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
+
+
+def serving_process(path: Path, *, timeout_s: float = CLIENT_TIMEOUT_S) -> int:
+    """Return the id of the process that serves the socket; 0 if it runs in another process namespace.
+
+    The kernel answers, not the process. Raises `NothingRuns`, or `StatusSocketError`.
+    """
+    with _connect(path, timeout_s) as client:
+        credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process_id: int = _CREDENTIALS.unpack(credentials)[0]
+    return process_id
 
 
 def _listen(path: Path) -> tuple[socket.socket, int]:

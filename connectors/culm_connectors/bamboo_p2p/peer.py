@@ -32,8 +32,7 @@ from culm_connectors.bamboo_p2p.store.spool_capacity import SpoolCapacity
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
-from culm_connectors.transport.errors import TransportError
-from culm_connectors.transport.reconnect import Backoff, keep_trying
+from culm_connectors.transport.reconnect import keep_trying
 from culm_connectors.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
@@ -263,20 +262,16 @@ class BambooPeer:
             with suppress(asyncio.CancelledError):
                 await speaking
 
-    async def keep_connected(self, url: Url) -> None:
-        """Keep a connection to a peer and reconnect when it ends, until cancelled."""
+    async def keep_connected(self, url: Url, until: asyncio.Event | None = None) -> None:
+        """Keep a connection to a peer and reconnect when it ends, until cancelled or the event is set."""
 
         async def attempt() -> bool:
-            try:
-                channels = await dial(url, self._store.flavour, self.identity, self.settings)
-            except TransportError as error:
-                _LOGGER.info("%s: %s", url, error)
-                return False
+            channels = await dial(url, self._store.flavour, self.identity, self.settings)
             remote = self._begin(channels, is_proactive=True)
             await self._speak(remote, channels)
             return remote.is_set_up and remote.session.connection.dropped is None
 
-        await keep_trying(attempt, Backoff())
+        await keep_trying(attempt, name=str(url), until=until)
 
     def _begin(self, channels: TwoChannels, *, is_proactive: bool, trace: Trace = no_trace) -> RemotePeer:
         name = f"{channels.remote} #{next(self._numbers)}"

@@ -20,7 +20,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ConnectedPeer, ProtocolStatus
+from culm_connectors.edge.serving import ConnectedPeer, Ending, ProtocolStatus
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
@@ -107,7 +107,7 @@ class BambooProtocol:
             for edge in self.flavours.values():
                 await edge.feed.at_ends.wait()
             for edge in self.flavours.values():
-                group.create_task(edge.keep_connected())
+                group.create_task(edge.keep_connected(context.closing))
             self._missing = None
             await ready()
             await until_cancelled()
@@ -145,6 +145,10 @@ class BambooProtocol:
         """Close the connections of principals that the changed allow-list no longer admits."""
         for edge in self.flavours.values():
             edge.judge_again()
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end one connection in good order; channels have no reasons."""
+        return [end for edge in self.flavours.values() for end in edge.endings()]
 
     async def finish(self, reason: str) -> None:
         """End every connection, and wait until Kafka has acknowledged the data that they sent."""

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from culm_connectors.chotki.budgets import ReplicaBudget, replica_budgets
 from culm_connectors.chotki.connection import ReplicaConnection
@@ -24,6 +25,7 @@ from culm_connectors.chotki.warnings.session_reports import SessionReports
 from culm_connectors.clock import steady_ms
 from culm_connectors.edge.doors import Judge
 from culm_connectors.edge.fair_turns import calling
+from culm_connectors.edge.serving import Ending
 from culm_connectors.errors import ConnectorError
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport import Identity, TransportSettings
@@ -85,18 +87,11 @@ class ChotkiDriver:
         """Serve a replica that has connected over QUIC."""
         await self.serve(await stream_for(connection))
 
-    async def keep_connected(self, url: str) -> None:
-        """Keep a connection to a replica, and reconnect when it ends, until cancelled."""
-
-        async def attempt() -> bool:
-            try:
-                return await self._call(url)
-            except TransportError as error:
-                logger.info("%s: %s", url, error)
-                return False
-
+    async def keep_connected(self, url: str, until: asyncio.Event | None = None) -> None:
+        """Keep a connection to a replica, and reconnect when it ends, until cancelled or the event is set."""
         settings = self.shared.settings
-        await keep_trying(attempt, Backoff(settings.reconnect_first_s, settings.reconnect_max_s))
+        backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
+        await keep_trying(partial(self._call, url), backoff, name=url, until=until)
 
     def judge_again(self) -> None:
         """End the connections that the changed allow-list no longer admits, in both directions."""
@@ -226,12 +221,15 @@ class ChotkiDriver:
         metrics.taken = _sum(taken for _, taken in progress)
         return metrics
 
-    async def finish(self, reason: str) -> None:
+    def endings(self) -> Sequence[Ending]:
+        """Return functions that each end one session with a B record, after which replicas call again."""
+        return [connection.close for connection in self.connections.values()]
+
+    async def finish(self) -> None:
         """End every session, and wait until Kafka has acknowledged their changes."""
-        logger.debug("ending sessions: %s", reason)
         connections = tuple(self.connections.values())
-        for connection in connections:
-            connection.close()
+        for end in self.endings():
+            end()
         await asyncio.gather(*(connection.publisher.until_empty() for connection in connections))
 
 

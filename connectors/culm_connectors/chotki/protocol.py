@@ -28,7 +28,7 @@ from culm_connectors.edge.doors import Door, Judge, QuicDoor, TcpDoor
 from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ConnectedPeer, ProtocolStatus
+from culm_connectors.edge.serving import ConnectedPeer, Ending, ProtocolStatus
 from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.transport import Identity
@@ -178,7 +178,7 @@ class ChotkiProtocol:
                 group_of_tasks.create_task(self.driver.follow_epochs())
                 group_of_tasks.create_task(self.driver.write_reports())
                 for url in settings.connect:
-                    group_of_tasks.create_task(self.driver.keep_connected(url))
+                    group_of_tasks.create_task(self.driver.keep_connected(url, context.closing))
                 self._missing = None
                 await ready()
                 await until_cancelled()
@@ -263,9 +263,13 @@ class ChotkiProtocol:
         """End the sessions with principals that the changed allow-list no longer admits."""
         self.driver.judge_again()
 
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end one session; replicas receive the protocol's own reason."""
+        return self.driver.endings()
+
     async def finish(self, reason: str) -> None:
         """End every session, wait until Kafka has acknowledged their changes, and free the source."""
-        await self.driver.finish(reason)
+        await self.driver.finish()
         if self._claim is not None:
             await self._claim.free()
 

@@ -17,8 +17,11 @@ from culm_connectors.dag.service import DagService
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.transport import Identity
+from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import Address, Connection
 from culm_connectors.transport.quic import connect, serve
+from culm_connectors.transport.reconnect import keep_trying
+from culm_models.dag.errors import DagError
 
 _LOOK_S: Final = 0.5
 _T = TypeVar("_T")
@@ -130,6 +133,32 @@ class DagPeer:
         async with self._connected(address, named, expected_peer, show, on_progress) as (remote, speaking):
             await asyncio.wait((speaking,))
             raise remote.why_ended()
+
+    async def keep_following(
+        self,
+        address: Address,
+        spaces: Iterable[bytes],
+        *,
+        expected_peer: bytes | None = None,
+        show: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Follow a peer, and connect again whenever the connection ends, until cancelled.
+
+        Raises `DagSyncError` if the peer breaks a rule.
+        """
+        named, shown = tuple(dict.fromkeys(spaces)), tuple(show)
+
+        async def attempt() -> bool:
+            async with self._connected(address, named, expected_peer, shown, None) as (remote, speaking):
+                await asyncio.wait((speaking,))
+                if isinstance(remote.error, DagError):
+                    raise remote.why_ended()
+                has_moved = remote.moved.is_set()
+                if isinstance(remote.error, TransportError) and not has_moved:
+                    raise remote.error
+                return has_moved
+
+        await keep_trying(attempt, name=f"{address[0]} port {address[1]}")
 
     @asynccontextmanager
     async def _connected(

@@ -22,7 +22,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.edge.serving import Ending, ProtocolStatus
 from culm_connectors.followed_file import FollowedFile, certificate_expiry_s
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_topics.catalogue.topics import spec
@@ -78,6 +78,10 @@ class DagProtocol:
         self._http_files: tuple[FollowedFile, ...] = ()
         self.http_url: str | None = None
         """URL of the HTTP door while it is open, otherwise None."""
+        self._http_endings: Callable[[], Sequence[Ending]] = tuple
+        self._http_closed = asyncio.Event()
+        self._http_closed.set()
+        self._finishing = asyncio.Event()
 
     @property
     def readers(self) -> Sequence[TopicReader]:
@@ -96,7 +100,8 @@ class DagProtocol:
             self._missing = None
             await ready()
             async with self._http_door():
-                await until_cancelled()
+                await self._finishing.wait()
+            await until_cancelled()
 
     @asynccontextmanager
     async def _http_door(self) -> AsyncIterator[None]:
@@ -106,18 +111,22 @@ class DagProtocol:
             yield
             return
         # Part of an extra.
+        from culm_connectors.dag.http.closing import ClosingDoor
         from culm_connectors.dag.http.server import serve_http
 
-        async with serve_http(self.edge.service, settings) as url:
-            logger.info("DAGs are served at %s", url)
-            self.http_url = url
-            if settings.tls is not None:
-                path = settings.tls.certificate
-                self._http_files = (FollowedFile(path, expires_s=certificate_expiry_s(path)),)
-            try:
+        closing = ClosingDoor(self._context.closing)
+        try:
+            async with serve_http(self.edge.service, settings, closing=closing) as url:
+                logger.info("DAGs are served at %s", url)
+                self.http_url, self._http_endings = url, closing.endings
+                self._http_closed.clear()
+                if settings.tls is not None:
+                    path = settings.tls.certificate
+                    self._http_files = (FollowedFile(path, expires_s=certificate_expiry_s(path)),)
                 yield
-            finally:
-                self.http_url, self._http_files = None, ()
+        finally:
+            self.http_url, self._http_files = None, ()
+            self._http_closed.set()
 
     def why_not_ready(self) -> Sequence[str]:
         """Return what has to finish before peers are served."""
@@ -153,9 +162,16 @@ class DagProtocol:
         """Close the connections of principals that are no longer allowed by the new rules."""
         self._quic.judge_again()
 
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end one connection, over QUIC or HTTP."""
+        return [*self._quic.endings(reason), *self._http_endings()]
+
     async def finish(self, reason: str) -> None:
         """Close every connection, and wait until the data received over them is in Kafka."""
         await self._quic.finish(reason)
+        # Requests that were begun are answered once Kafka has their data.
+        self._finishing.set()
+        await self._http_closed.wait()
         await self.edge.finish()
 
 

@@ -3,7 +3,8 @@
 A door has an address, a transport, an ALPN if the transport uses one, a handler of connections, and an access
 check. QUIC doors at one address share a socket, which opens with the first of them that is ready. A
 connection to a door that is not ready is closed with `not_ready` (0x103), or with `store_unusable` (0x104) if
-its local store is full or damaged; the peer reconnects by itself.
+its local store is full or damaged; the peer reconnects by itself. While the process drains, connections to
+every door are refused with `shutting_down` (0x101).
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class Doors:
         self._stack = contextlib.AsyncExitStack()
         self._opening = asyncio.Lock()
         self._listeners: dict[tuple[str, Address], _Listening] = {}
+        self._bound: dict[str, Address] = {}
+        """Address of each door that was opened; its socket may have been closed since."""
         self._ready: set[str] = set()
         self._refusal: Refusal | None = None
 
@@ -118,10 +121,7 @@ class Doors:
 
     def address(self, name: str) -> Address | None:
         """Return the address of a door, by its name; None while it is closed."""
-        for door in self._doors:
-            if door.name == name and name in self._ready:
-                return self._listeners[_place(door)].address
-        return None
+        return self._bound.get(name) if name in self._ready else None
 
     @property
     def quic_address(self) -> Address | None:
@@ -130,11 +130,11 @@ class Doors:
         return next((address for address in addresses if address is not None), None)
 
     def where(self) -> dict[str, str]:
-        """Return the address of every open door as its transport writes it, by name."""
-        return {door.name: self._text(door) for door in self._doors if door.name in self._ready}
+        """Return the address of every open door as its transport writes it, by name; from any thread."""
+        return {door.name: self._text(door) for door in tuple(self._doors) if door.name in self._ready}
 
     def _text(self, door: Door) -> str:
-        address = self._listeners[_place(door)].address
+        address = self._bound[door.name]
         match door:
             case Libp2pDoor(identity=identity):
                 return str(Multiaddr(address, identity.peer_id))
@@ -211,6 +211,7 @@ class Doors:
                     )
                 elif isinstance(listener, Listener) and isinstance(door, QuicDoor):
                     listener.services[door.name] = self._service(door)
+                self._bound[door.name] = self._listeners[_place(door)].address
                 self._ready.add(door.name)
                 logger.info("%s is served at %s", door.name, self._text(door))
 
@@ -269,13 +270,23 @@ class Doors:
 
     def judge_again(self) -> None:
         """Close the connections that the new rules would not accept."""
+        refusal, self._refusal = self._refusal, None  # which is about further connections
+        try:
+            self._close_refused()
+        finally:
+            self._refusal = refusal
+
+    def _close_refused(self) -> None:
         for listener in self._listeners.values():
             listener.judge_again()
 
-    def shut(self, reason: str) -> None:
-        """Accept no further connections, and close all that are open."""
+    def refuse(self, reason: str) -> None:
+        """Accept no further connections; those that are open remain."""
         self._refusal = Refusal(reason, CloseCode.SHUTTING_DOWN)
-        self.judge_again()
+
+    def cut_off(self) -> None:
+        """Close all connections that are open after `refuse`."""
+        self._close_refused()
 
 
 def address_text(address: Address) -> str:

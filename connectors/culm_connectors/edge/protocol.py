@@ -24,7 +24,7 @@ from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Door
 from culm_connectors.edge.opening.shared_services import Service, SharedServices, UsedService
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.edge.serving import Ending, ProtocolStatus
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
 from culm_models.bamboo.checks import PayloadFacts
@@ -61,6 +61,8 @@ class EdgeContext:
     """Reports what an opening waits for."""
     stack: AsyncExitStack
     """Closes the resources that the protocol has opened, in reverse order."""
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the process drains and no further connections are accepted or dialled."""
     shared: SharedServices = field(default_factory=SharedServices)
     services: list[UsedService] = field(default_factory=list)
     """The services that the protocol uses."""
@@ -123,6 +125,10 @@ class EdgeProtocol(Protocol):
 
     def judge_again(self, former: AccessList) -> None:
         """Close the connections that are no longer allowed by the new rules."""
+        ...
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end one open connection, for a process that drains."""
         ...
 
     async def finish(self, reason: str) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
@@ -20,6 +21,10 @@ from culm_connectors.transport.interface import Connection
 
 logger = logging.getLogger(__name__)
 _limited = LimitedLog(logger)
+
+
+Ending = Callable[[], None]
+"""Ends one open connection in such a way that the remote connects again; harmless if it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +131,15 @@ class ServedLinks(Generic[LinkT]):
             _limited.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
             link.connection.abort(code, reason)
 
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end one of the open connections, because the process ends."""
+        return [partial(self.end, link, CloseCode.SHUTTING_DOWN, reason) for link in self.open.values()]
+
     async def finish(self, reason: str) -> None:
         """End every connection, and wait until all have left."""
         while self.open:
-            for link in tuple(self.open.values()):
-                self.end(link, CloseCode.SHUTTING_DOWN, reason)
+            for end in self.endings(reason):
+                end()
             self._left.clear()
             await self._left.wait()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from culm_connectors.edge.doors import address_text
+from culm_connectors.edge.draining import Draining
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metrics import connection_counts
 from culm_connectors.edge.protocol import EdgeProtocol
@@ -34,6 +35,7 @@ class ConnectorStatus:
         state: Callable[[], str | None],
         running: Callable[[], Running | None],
         metrics_port: Callable[[], int | None],
+        draining: Draining,
     ) -> None:
         self.process = process
         self._directory = directory.absolute()
@@ -42,12 +44,15 @@ class ConnectorStatus:
         self._state = state
         self._running = running
         self._metrics_port = metrics_port
+        self._draining = draining
 
     def document(self) -> Mapping[str, Any]:
         """Return the current document."""
         reasons = self._health.why_not_ready()
         progress_s = self._health.last_progress_s()
         running = self._running()
+        protocols = {} if running is None else _protocols(running)
+        connections = sum(protocol["connections"] for protocol in protocols.values())
         return self.process.document(
             self._state() or "running",
             reasons,
@@ -56,7 +61,8 @@ class ConnectorStatus:
             metrics_port=self._metrics_port(),
             last_progress_ms=None if progress_s is None else int(progress_s * 1000),
             in_flight_records=0 if running is None else running.producer.in_flight[0],
-            protocols={} if running is None else _protocols(running),
+            drain=self._draining.document(connections),
+            protocols=protocols,
         )
 
 

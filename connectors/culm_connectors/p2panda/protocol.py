@@ -14,7 +14,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.edge.serving import Ending, ProtocolStatus
 from culm_connectors.kafka import TopicReader, ask_origin, watch_origin
 from culm_connectors.logs.replicated_logs import INDEXED_TOPICS, ReplicatedLogs, open_logs
 from culm_connectors.p2panda.access import TABLE, SchemaAccess
@@ -60,6 +60,7 @@ class P2pandaProtocol:
         self._settings = context.settings
         self._key_pair: KeyPair = context.key_pair
         self._administration: AdminClient = context.administration
+        self._closing = context.closing
         self._origin = origin
         self._missing: str | None = "starting"
         """The step that must finish before peers are served; None once they are served."""
@@ -84,11 +85,13 @@ class P2pandaProtocol:
         identity = Identity.from_private_key(self._key_pair.private_key)
         for address in settings.dial:
             group.create_task(
-                keep_connected(self.parts.driver, address, identity, settings.transport, alpn=ALPN)
+                keep_connected(
+                    self.parts.driver, address, identity, settings.transport, alpn=ALPN, until=self._closing
+                )
             )
         if nodes is not None:
             nodes.announce()
-            group.create_task(nodes.keep_calling(settings.dial_libp2p))
+            group.create_task(nodes.keep_calling(settings.dial_libp2p, self._closing))
         await ready()
         await until_cancelled()
 
@@ -128,6 +131,14 @@ class P2pandaProtocol:
                     driver.disconnect(remote, CloseCode.REVOKED, "this key is no longer allowed")
                 elif allowed != before.of(remote.hex()):
                     driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end one link, to a peer or a node."""
+        nodes = self.parts.nodes
+        return [
+            *self.parts.driver.links.endings(reason),
+            *(nodes.driver.links.endings(reason) if nodes is not None else ()),
+        ]
 
     async def finish(self, reason: str) -> None:
         """Close every link, and wait until all entries that peers sent are stored."""

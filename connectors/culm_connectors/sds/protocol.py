@@ -12,7 +12,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.edge.serving import Ending, ProtocolStatus
 from culm_connectors.kafka import TopicReader
 from culm_connectors.sds.access import ChannelAccess
 from culm_connectors.sds.driver import SdsDriver
@@ -83,6 +83,10 @@ class SdsProtocol:
     def judge_again(self, former: AccessList) -> None:
         """Other rules are in force."""
         self.driver.judge_again()
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end the connection of one participant."""
+        return self.driver.links.endings(reason)
 
     async def finish(self, reason: str) -> None:
         """Close every connection, and wait until all they sent is in Kafka."""

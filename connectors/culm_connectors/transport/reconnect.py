@@ -1,12 +1,14 @@
 """Reconnects to an address, with a pause that grows with every failed attempt.
 
 The pause grows until an attempt succeeds, and the protocol decides whether it did: a remote that accepts
-connections and drops them is not dialled more often than a remote that does not answer.
+connections and drops them is not dialled more often than a remote that does not answer. A remote that reports
+that its process ends, or starts, has not failed: it is dialled again soon.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable
@@ -17,18 +19,24 @@ from typing import Protocol
 from culm_connectors.transport import (
     Address,
     CloseCode,
+    CloseOrigin,
+    CloseReason,
     Connection,
     Identity,
     TransportError,
     TransportSettings,
 )
+from culm_connectors.transport.errors import ConnectionClosedError
 from culm_connectors.transport.quic import connect
 
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.25
 MAX_PAUSE_S = 30.0
+RESTART_PAUSE_S = 2.0
+"""Longest pause after a remote has reported that its process ends or starts: a restart takes seconds."""
 _GROWTH = 2.0
+_RESTARTING = (CloseCode.SHUTTING_DOWN, CloseCode.NOT_READY)
 # Peers that lost the same server must not all come back at once.
 _JITTER = (0.5, 1.0)
 
@@ -58,13 +66,41 @@ class Backoff:
         self.failures = 0
 
 
-async def keep_trying(attempt: Callable[[], Awaitable[bool]], backoff: Backoff | None = None) -> None:
-    """Make one attempt after the other until cancelled; an attempt returns whether it succeeded."""
-    backoff = backoff or Backoff()
-    while True:
-        if await attempt():
-            backoff.succeeded()
-        await asyncio.sleep(backoff.pause_s())
+async def keep_trying(
+    attempt: Callable[[], Awaitable[bool]],
+    backoff: Backoff | None = None,
+    *,
+    name: str,
+    until: asyncio.Event | None = None,
+) -> None:
+    """Make one attempt after the other until cancelled, or until the event is set between two attempts.
+
+    An attempt returns whether it succeeded. If it raises `TransportError`, it has failed, and the error is
+    logged with the name of the remote.
+    """
+    backoff, until = backoff or Backoff(), until or asyncio.Event()
+    while not until.is_set():
+        limit_s = backoff.max_s
+        try:
+            if await attempt():
+                backoff.succeeded()
+        except TransportError as error:
+            logger.info("%s: %s", name, error)
+            if is_restarting(getattr(error, "reason", None)):
+                limit_s = RESTART_PAUSE_S
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(limit_s, backoff.pause_s())):
+                await until.wait()
+
+
+def is_restarting(reason: CloseReason | None) -> bool:
+    """Return whether a remote has ended or refused a connection because its process ends or starts."""
+    return (
+        reason is not None
+        and reason.application
+        and reason.origin == CloseOrigin.REMOTE
+        and reason.code in _RESTARTING
+    )
 
 
 class Speaker(Protocol):
@@ -87,11 +123,12 @@ async def keep_connected(
     *,
     alpn: str,
     expected_peer_id: bytes | None = None,
+    until: asyncio.Event | None = None,
 ) -> None:
-    """Keep a QUIC connection to a peer for as long as this task runs."""
+    """Keep a QUIC connection to a peer until cancelled, or until it ends after the event is set."""
     call = partial(connect, address, identity, expected_peer_id, settings, alpn=alpn)
     name = f"{address[0]}:{address[1]}"
-    await keep_calling(speaker, call, name=name, expected_peer_id=expected_peer_id)
+    await keep_calling(speaker, call, name=name, expected_peer_id=expected_peer_id, until=until)
 
 
 async def keep_calling(
@@ -100,6 +137,7 @@ async def keep_calling(
     *,
     name: str,
     expected_peer_id: bytes | None = None,
+    until: asyncio.Event | None = None,
 ) -> None:
     """Keep a connection to a peer that `call` dials; `name` is the peer's name in the log."""
     remote = expected_peer_id
@@ -109,15 +147,14 @@ async def keep_calling(
         # If the peer has dialled us meanwhile, one connection is enough.
         if remote is not None and (went_well := await speaker.until_gone(remote)) is not None:
             return went_well
-        try:
-            connection = await call()
-        except TransportError as error:
-            logger.info("%s: %s", name, error)
-            return False
+        connection = await call()
         remote = connection.peer_id
         try:
-            return await speaker.speak(connection)
+            went_well = await speaker.speak(connection)
+            if not went_well and (reason := connection.close_reason) is not None and is_restarting(reason):
+                raise ConnectionClosedError(reason)
+            return went_well
         finally:
             await connection.close(CloseCode.SHUTTING_DOWN)
 
-    await keep_trying(attempt)
+    await keep_trying(attempt, name=name, until=until)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,7 +64,7 @@ def run(
     log_format: options.LogFormat = None,
     results: Results,
 ) -> None:
-    """Run one connector until it is interrupted; SIGHUP reads the allow-list again.
+    """Run one connector until it is interrupted; SIGHUP reads the allow-list again, SIGUSR1 drains.
 
     Example: `culm connector run --listen 0.0.0.0:4455 --metrics-port 9100`
     """
@@ -201,10 +200,7 @@ async def run_connector(
             progress=show_progress(display) if err.is_terminal else log_progress,
             protocols=[protocol for protocol in PROTOCOLS if only in (None, protocol.name)],
         )
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, connector.stop)
-        loop.add_signal_handler(signal.SIGHUP, connector.reload)
+        connector.handle_signals()
         with announced_wait(kafka):
             await connector.run()
 
@@ -218,5 +214,5 @@ def _text(where: Address | None) -> str | None:
 
 app = noun(
     "A connector at a network edge: peers on one side, Kafka on the other.",
-    {"run": run, "id": id, "status": "status.connector:status"},
+    {"run": run, "id": id, "status": "status.connector:status", "drain": "status.drain:drain"},
 )

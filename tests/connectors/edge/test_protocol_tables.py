@@ -16,7 +16,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Judge, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.edge.serving import Ending, ProtocolStatus
 from culm_connectors.kafka import TopicReader
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_connectors.metric_families import gauge
@@ -76,6 +76,9 @@ class Noop:
 
     def judge_again(self, former: AccessList) -> None:
         pass
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        return ()
 
     async def finish(self, reason: str) -> None:
         self.finished = True

@@ -114,6 +114,18 @@ def test_a_connector_that_is_not_ready_is_shown_with_the_reasons_and_status_3(
         assert json.loads(capsys.readouterr().out) == document
 
 
+def test_a_draining_connector_is_shown_with_its_step_and_the_connections_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drain = {"signal": "SIGUSR1", "step": "ending", "began_ms": int(time.time() * 1000), "connections": 7}
+    document = connector(state="draining", ready=False, reasons=["draining"], drain=drain)
+    with status_socket(tmp_path / "status.sock", lambda: document):
+        assert run(["connector", "status", "--dir", str(tmp_path)]) == 3
+    shown = capsys.readouterr().out
+    assert "is draining" in shown
+    assert "ends its connections, 7 connections left" in shown
+
+
 def test_an_answer_of_another_version_is_an_error_with_a_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from culm_connectors.edge.intake import IntakeLimits, MemoryOutbox, Share
 from culm_connectors.edge.protocol import EdgeContext, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.pump import Pump
-from culm_connectors.edge.serving import LinkEnded, ProtocolStatus, ServedLink, ServedLinks
+from culm_connectors.edge.serving import Ending, LinkEnded, ProtocolStatus, ServedLink, ServedLinks
 from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders
 from culm_connectors.transport import CloseCode, Connection, ReceiveStream
 from culm_topics.kafka.acls import connector_group_prefix
@@ -190,6 +190,9 @@ class NotesProtocol:
 
     def judge_again(self, former: AccessList) -> None:
         """The door ends connections of those who may no longer come in."""
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        return self._links.endings(reason)
 
     async def finish(self, reason: str) -> None:
         await self._links.finish(reason)

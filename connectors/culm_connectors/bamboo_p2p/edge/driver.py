@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from culm_connectors.edge.fair_turns import calling
 from culm_connectors.edge.feed import Feed
 from culm_connectors.edge.intake import Intake
 from culm_connectors.edge.protocol import EdgeContext
+from culm_connectors.edge.serving import Ending
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.local_store.refilled_folder import condemn_folder
@@ -136,12 +137,12 @@ class FlavourEdge:
             await asyncio.sleep(WAIT_S / 4)
             await self.peer.work(step)
 
-    async def keep_connected(self) -> None:
-        """Keep connections to the peers in `connect`, until cancelled."""
+    async def keep_connected(self, until: asyncio.Event) -> None:
+        """Keep connections to the peers in `connect`, until cancelled or the event is set."""
         name = next(flavour for flavour in self._settings.flavours if flavour == self.flavour.name)
         async with asyncio.TaskGroup() as group:
             for url in self._settings.addresses(self._settings.connect, name):
-                group.create_task(self.peer.keep_connected(url))
+                group.create_task(self.peer.keep_connected(url, until))
 
     async def serve_quic(self, connection: Connection) -> None:
         """Serve a peer that has connected over QUIC."""
@@ -177,6 +178,10 @@ class FlavourEdge:
         for remote in tuple(self.peer.remotes.values()):
             if not self._access.may_connect(remote.principal):
                 remote.close()
+
+    def endings(self) -> Sequence[Ending]:
+        """Return functions that each end one connection in good order."""
+        return [remote.close for remote in self.peer.remotes.values()]
 
     async def finish(self) -> None:
         """End every connection, and wait until Kafka has acknowledged the data that they sent."""

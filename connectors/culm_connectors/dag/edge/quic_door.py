@@ -12,7 +12,7 @@ from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.tokens import ShownTokens
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
-from culm_connectors.edge.serving import ConnectedPeer, LinkEnded, ServedLink, ServedLinks
+from culm_connectors.edge.serving import ConnectedPeer, Ending, LinkEnded, ServedLink, ServedLinks
 from culm_connectors.transport import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.dag.errors import DagError
@@ -73,6 +73,10 @@ class DagQuicDoor:
     def peers(self) -> Sequence[ConnectedPeer]:
         """Return the connected peers; from any thread."""
         return self._links.peers()
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return functions that each end one connection."""
+        return self._links.endings(reason)
 
     async def finish(self, reason: str) -> None:
         """Close every connection."""

@@ -78,11 +78,13 @@ def dag_app(service: DagService, settings: DagHttpSettings, access: DoorAccess |
         allow_headers=list(_ASKED),
         expose_headers=list(_SHOWN),
     )
-    return Starlette(
+    app = Starlette(
         routes=[*(_route(door, operation) for operation in OPERATIONS), Route("/openapi.json", get_document)],
         middleware=[Middleware(RawPaths), *([cors] if settings.origins else [])],
         exception_handlers={HTTPException: answer_error, CulmError: answer_error},
     )
+    app.state.events = door.events
+    return app
 
 
 def _route(door: Door, operation: HttpOperation) -> Route:

@@ -11,6 +11,10 @@ from culm_connectors.dag.store.outcomes import PublishedDag
 from culm_connectors.dag.watches import Watches
 
 
+class StreamsEnded(Exception):
+    """Ends the event streams of a door that closes; clients connect again with the id of the last event."""
+
+
 class EventSource:
     """Current published state of one id.
 
@@ -53,6 +57,15 @@ class EventSources:
         self._limits = limits
         self._sources: dict[bytes, EventSource] = {}
         self._following: dict[bytes, asyncio.Task[None]] = {}
+        self.has_ended = False
+        """Whether the door closes: a stream that begins now ends at once."""
+
+    def end(self) -> None:
+        """End all streams, as the door closes."""
+        self.has_ended = True
+        for id in tuple(self._sources):
+            self._following.pop(id).cancel()
+            self._sources.pop(id).fail(StreamsEnded())
 
     @property
     def apart_s(self) -> float:

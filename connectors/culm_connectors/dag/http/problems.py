@@ -94,6 +94,10 @@ class TooManyRequests(HttpRequestError, code="dag.http.budget", status=429):
     """A client that is over its budget."""
 
 
+class ShuttingDown(HttpRequestError, code="dag.http.shutting_down", status=503):
+    """A request over a new connection to a process that stops; another one, or its successor, answers it."""
+
+
 def status_of(code: str) -> int:
     """Return the HTTP status of a code with which a service or a model has refused something."""
     return _STATUS_OF_CODE.get(code, _RULE_BROKEN)

@@ -20,6 +20,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.app import dag_app
+from culm_connectors.dag.http.closing import LATE, ClosingApp, ClosingDoor
+from culm_connectors.dag.http.event_sources import EventSources
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, HttpConnections
 from culm_connectors.dag.service import DagService
@@ -35,8 +37,9 @@ _PARTS_AT_ONCE: Final = 64
 class DoorConfig(uvicorn.Config):
     """Configuration that uvicorn passes to each connection, with the limits of the door."""
 
-    def __init__(self, app: Any, settings: DagHttpSettings, **config: Any) -> None:
+    def __init__(self, app: Any, settings: DagHttpSettings, closing: ClosingDoor, **config: Any) -> None:
         self.bounds = settings
+        self.closing = closing
         self.parts = TokenBuckets(settings.parts_per_second, settings.burst_parts, settings.max_clients)
         super().__init__(app, http=BoundedHttp, **config)
 
@@ -105,12 +108,15 @@ class BoundedHttp(H11Protocol):
         assert isinstance(config, DoorConfig), "the server is started with it"
         self._bounds = config.bounds
         self._parts = config.parts
+        self._closing = config.closing
         self.conn = PartedConnection(_HEAD_BYTES)
         self._going_on: asyncio.TimerHandle | None = None
         self._asking: asyncio.TimerHandle | None = None
         self._leaving: asyncio.TimerHandle | None = None
         bounds = config.bounds
         self._rate = LeastRate(bounds.write_bytes_per_second, bounds.write_timeout_s)
+        if config.closing.opened(self):
+            self.app_state = {**self.app_state, LATE: True}
         super().connection_made(transport)
         # Data that the system does not accept is data that the client does not read: all of it counts.
         transport.set_write_buffer_limits(high=1, low=0)
@@ -124,6 +130,7 @@ class BoundedHttp(H11Protocol):
         self._set_taken()
         if self._going_on is not None:
             self._going_on.cancel()
+        self._closing.closed(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -213,16 +220,25 @@ def listening_socket(settings: DagHttpSettings) -> socket.socket:
 
 @asynccontextmanager
 async def serve_http(
-    service: DagService, settings: DagHttpSettings, access: DoorAccess | None = None
+    service: DagService,
+    settings: DagHttpSettings,
+    access: DoorAccess | None = None,
+    closing: ClosingDoor | None = None,
 ) -> AsyncIterator[str]:
-    """Serve a service while the context lasts; yields the door's URL. Raises `DagDoorError`."""
+    """Serve a service while the context lasts; yields the door's URL. Raises `DagDoorError`.
+
+    `closing` ends the door before the context ends.
+    """
+    closing = closing or ClosingDoor()
+    app = dag_app(service, settings, access)
     connections = HttpConnections(settings)
     bound = CountedListener(listening_socket(settings), connections)
     tls = settings.tls
     try:
         config = DoorConfig(
-            ClosingWhenCrowded(dag_app(service, settings, access), connections),
+            ClosingApp(ClosingWhenCrowded(app, connections), closing),
             settings,
+            closing,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -242,17 +258,24 @@ async def serve_http(
     server = _Server(config)
     serving = asyncio.create_task(server.serve([bound]))
     admitting = asyncio.create_task(server.serve_admitted(connections))
+    ending = asyncio.create_task(_end_streams(app.state.events, closing))
     try:
         await server.ready.wait()
         host, port = bound.getsockname()[:2]
         yield f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
-        admitting.cancel()
-        await asyncio.wait([admitting])
+        for task in (admitting, ending):
+            task.cancel()
+        await asyncio.wait([admitting, ending])
         await serving
         connections.close()
         bound.close()
+
+
+async def _end_streams(events: EventSources, closing: ClosingDoor) -> None:
+    await closing.begun.wait()
+    events.end()
 
 
 class _Server(uvicorn.Server):

@@ -26,7 +26,7 @@ from culm_connectors.edge.doors import Door, Doors
 from culm_connectors.edge.opening.shared_services import UsedService
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import ProtocolStatus
+from culm_connectors.edge.serving import Ending, ProtocolStatus
 from culm_connectors.kafka import TopicReader
 from culm_connectors.local_store.errors import LocalStoreError, StoreDamaged, StoreFull, StoreUnusable
 from culm_connectors.local_store.store_guard import has_space, store_failure
@@ -70,6 +70,10 @@ class ClosedProtocol:
 
     def judge_again(self, former: AccessList) -> None:
         """Do nothing: there are no connections."""
+
+    def endings(self, reason: str) -> Sequence[Ending]:
+        """Return nothing: there are no connections."""
+        return ()
 
     async def finish(self, reason: str) -> None:
         """Do nothing: there are no connections."""

@@ -133,13 +133,13 @@ class NodeLinks:
         """Return the door at which nodes may call us."""
         return Libp2pDoor("libp2p", address, self.driver.serve, judge, self._identity, NODE_PROTOCOL)
 
-    async def keep_calling(self, dial: Sequence[Multiaddr]) -> None:
-        """Hold a connection to each of these nodes, until cancelled."""
+    async def keep_calling(self, dial: Sequence[Multiaddr], until: asyncio.Event) -> None:
+        """Hold a connection to each of these nodes, until cancelled or the event is set."""
         async with asyncio.TaskGroup() as group:
             for to in dial:
                 call = partial(dial_libp2p, to, self._identity, self._transport, protocol=NODE_PROTOCOL)
                 group.create_task(
-                    keep_calling(self.driver, call, name=str(to), expected_peer_id=to.peer_id),
+                    keep_calling(self.driver, call, name=str(to), expected_peer_id=to.peer_id, until=until),
                     name=f"node {to}",
                 )
 

@@ -142,12 +142,18 @@ async def keep_calling(
                     await talk(call)
                 finally:
                     joined = call.joined
-        except (TransportError, FrameError) as error:
-            logger.info("%s port %d: %s", address[0], address[1], error)
+        except FrameError as error:
+            logger.info("%s: %s", name, error)
             failed(error)
+        except TransportError as error:
+            failed(error)
+            if not joined:
+                raise
+            logger.info("%s: %s", name, error)
         return joined
 
-    await keep_trying(attempt)
+    name = f"{address[0]} port {address[1]}"
+    await keep_trying(attempt, name=name)
 
 
 def refusal(frame: Refused) -> JoinRefusedError | None:

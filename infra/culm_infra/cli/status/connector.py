@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from culm_infra.cli.kit.data_folder import DataDirectory
 from culm_infra.cli.kit.options import StackFlags
 from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
     StatusDocument,
+    ago,
     count,
     lag_text,
     line,
@@ -18,6 +19,12 @@ from culm_infra.cli.status.text import (
     warning_lines,
 )
 from culm_infra.cli.status.watch import Watch, watched
+
+_STEPS: Final = {
+    "unready": "still accepts connections",
+    "ending": "ends its connections",
+    "finishing": "waits for Kafka",
+}
 
 
 def status(
@@ -64,6 +71,10 @@ def connector_lines(document: StatusDocument) -> Iterator[str]:
     yield from process_lines(document)
     if document["metrics_port"] is not None:
         yield line("metrics", f"port {document['metrics_port']}")
+    if (step := (drain := document.get("drain") or {}).get("step")) is not None:
+        left = count(drain["connections"], "connection")
+        since = ago(drain["began_ms"])
+        yield line("draining", f"began {since}, {_STEPS.get(step, safe(step))}, {left} left")
     if records := document["in_flight_records"]:
         yield line("in flight", f"{count(records, 'record')} that Kafka has not acknowledged")
     for name, protocol in document["protocols"].items():

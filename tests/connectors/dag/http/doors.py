@@ -44,8 +44,13 @@ class OpenDoor:
 
 
 @asynccontextmanager
-async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncIterator[OpenDoor]:
-    """A door of a new folder; everybody may do everything unless settings say otherwise."""
+async def open_door(
+    folder: Path, verify: Any = True, closing: Any = None, **settings: Any
+) -> AsyncIterator[OpenDoor]:
+    """A door of a new folder; everybody may do everything unless settings say otherwise.
+
+    `closing`: a `ClosingDoor`.
+    """
     door_settings = DagHttpSettings(**{"append": "anyone", "read": "anyone", **settings})
     verdict = ValidationRules(services=(did_key(KEYS[SERVICE]),))
     store = DagFolder(folder, DagFolderSettings(verdict=verdict), create=True)
@@ -53,7 +58,7 @@ async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncI
         async with DagService(store, lambda: NOW) as service:
             access = DoorAccess(service, door_settings, lambda: NOW)
             async with (
-                serve_http(service, door_settings, access) as url,
+                serve_http(service, door_settings, access, closing) as url,
                 httpx.AsyncClient(base_url=url, verify=verify) as client,
             ):
                 yield OpenDoor(url, client, service)

@@ -26,6 +26,7 @@ from culm_connectors.dag.http.answers.schemas import (
 )
 from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_cid, parse_space, path_text
+from culm_connectors.dag.http.event_sources import StreamsEnded
 from culm_connectors.dag.http.problems import NotHere, RequestMalformed
 from culm_connectors.dag.store.outcomes import OrderedPublish, PublishedDag
 from culm_models.dag.exchange.settings import SpaceAbility
@@ -170,10 +171,12 @@ async def _stream(door: Door, client: HttpClient, id: bytes, mark: EventMark) ->
     with door.budgets.streaming(client), door.events.streaming(id) as source:
         yield b"retry: 2000\n\n"
         published: PublishedDag | None = None
-        while True:
+        while not door.events.has_ended:
             try:
                 async with asyncio.timeout(door.settings.heartbeat_s):
                     published = await source.after(published)
+            except StreamsEnded:
+                return
             except TimeoutError:
                 # Access may have been withdrawn meanwhile.
                 await door.access.require(client, SpaceAbility.READ, id)
