@@ -99,6 +99,9 @@ def _run(
         while running.jobs and not stop.wait(_POLL_SECONDS):
             running.poll()
     finally:
+        # Load balancers and alerts first: a thread that waits for Kafka may take seconds to end.
+        health.set_reasons("stopping")
+        status.state = "stopping"
         watch.stop()
         running.stop()
         if watch.is_up:

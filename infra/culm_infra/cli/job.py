@@ -258,7 +258,8 @@ def _run_in_spark(
                     host,
                     metrics_port,
                     metrics.registry,
-                    why_not_ready=lambda: health.reasons,
+                    # At once, also while the latest micro-batch ends.
+                    why_not_ready=lambda: ("stopping",) if stop.is_set() else health.reasons,
                     port_error=StreamingError,
                 )
             )
