@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from culm_infra.demo.kit.processes import CulmProcess, environment
-from culm_infra.stack.ports import HOST, free_ports
+from culm_infra.stack.ports import HOST
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.chotki.seeded import seed_state
 from tests.support.connectors.http import get
-from tests.support.deployment.world import Edge
+from tests.support.deployment.full_edge import FullEdge, full_edge
 from tests.support.hostile.attacker import ATTACKS
-from tests.support.hostile.honest_pairs import HonestPair, Place, honest_pairs
+from tests.support.hostile.honest_pair import HonestPair
+from tests.support.hostile.honest_pairs import honest_pairs
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3_600)]
 
@@ -52,73 +50,30 @@ _SHORT = (
 _ROOT = Path(__file__).parents[2]
 
 
-@dataclass
-class Target:
-    """A connector under attack."""
-
-    edge: Edge
-    metrics_port: int
-    http_port: int
-    bamboo_port: int
-    """Where Bamboo is spoken over TCP."""
-
-    @property
-    def place(self) -> Place:
-        """Where honest pairs call it."""
-        return Place(self.edge, (HOST, self.http_port))
-
-    def slow_turns(self) -> float:
-        """How many turns of its event loop computed for longer than the bound, since its start."""
-        _, text = get(self.metrics_port, "/metrics")
-        counts = {
-            sample.labels["le"]: sample.value
-            for family in text_string_to_metric_families(text)
-            if family.name == "culm_event_loop_blocked_seconds"
-            for sample in family.samples
-            if sample.name.endswith("_bucket")
-        }
-        return counts["+Inf"] - counts[_BLOCKED_BOUND]
+def slow_turns(target: FullEdge) -> float:
+    """How many turns of its event loop computed for longer than the bound, since its start."""
+    _, text = get(target.metrics_port, "/metrics")
+    counts = {
+        sample.labels["le"]: sample.value
+        for family in text_string_to_metric_families(text)
+        if family.name == "culm_event_loop_blocked_seconds"
+        for sample in family.samples
+        if sample.name.endswith("_bucket")
+    }
+    return counts["+Inf"] - counts[_BLOCKED_BOUND]
 
 
 @pytest.fixture
 def target(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str, request: pytest.FixtureRequest
-) -> Iterator[Target]:
+) -> Iterator[FullEdge]:
     kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=2)
     admin.create(kafka)
     if request.node.get_closest_marker("soak"):
         # What a session costs grows with the state that it is sent.
         seed_state(kafka)
-    port, metrics_port, http_port, bamboo_port = free_ports(4)
-    process = CulmProcess(
-        "the connector",
-        (
-            *("connector", "run", "--listen", f"{HOST}:{port}", "--dir", str(tmp_path / "edge")),
-            *("--metrics-port", str(metrics_port), "--serve-at-once"),
-        ),
-        # Replicas of Chotki call by TCP at the port that has QUIC by UDP.
-        environment(kafka)
-        | {
-            "CULM_CONNECTOR__CHOTKI__LISTEN": f'["tcp://{HOST}:{port}"]',
-            "CULM_CONNECTOR__BAMBOO__LISTEN": json.dumps(
-                [f"quic://{HOST}:{port}/yamf", f"tcp://{HOST}:{bamboo_port}/yamf"]
-            ),
-            "CULM_CONNECTOR__DAG__LISTEN": f"{HOST}:{port}",
-            "CULM_CONNECTOR__DAG__APPEND": "anyone",
-            "CULM_CONNECTOR__DAG__READ": "anyone",
-            "CULM_CONNECTOR__DAG__HTTP": json.dumps(
-                {"host": HOST, "port": http_port, "append": "anyone", "read": "anyone"}
-            ),
-        },
-        tmp_path / "connector.log",
-    )
-    edge = Edge(process, tmp_path / "edge", port)
-    edge.start()
-    try:
-        process.wait_for_log("serving peers", 60.0)
-        yield Target(edge, metrics_port, http_port, bamboo_port)
-    finally:
-        process.stop()
+    with full_edge(tmp_path, kafka) as opened:
+        yield opened
 
 
 Latencies = dict[str, list[float]]
@@ -137,7 +92,7 @@ def shown(ordered: list[float]) -> str:
     return f"{p50:.0f}/{p99:.0f}"
 
 
-async def under(name: str, target: Target, pairs: dict[str, HonestPair]) -> Latencies:
+async def under(name: str, target: FullEdge, pairs: dict[str, HonestPair]) -> Latencies:
     """The honest latencies while an attack goes on in a process of its own."""
     ports = (str(target.edge.port), str(target.http_port), str(target.bamboo_port))
     program = ("-c", _BUSY) if name == BUSY else ("-m", "tests.support.hostile.attacker", name, HOST, *ports)
@@ -160,12 +115,12 @@ async def under(name: str, target: Target, pairs: dict[str, HonestPair]) -> Late
     return latencies
 
 
-async def run(target: Target, folder: Path, names: tuple[str, ...]) -> None:
-    async with honest_pairs(target.place, folder) as pairs:
+async def run(target: FullEdge, folder: Path, names: tuple[str, ...]) -> None:
+    async with honest_pairs(target, folder) as pairs:
         rest_bytes = target.edge.anonymous_bytes()
         columns = " ".join(f"{name:>11}" for name in pairs)
         print(f"\n{'p50/p99 in ms':22} {columns} {'over 250 ms':>12} {'MiB':>5}")
-        slow_before = target.slow_turns()
+        slow_before = slow_turns(target)
         frozen: dict[str, float] = {}
         grown: dict[str, int] = {}
         for name in (QUIET, BUSY, *names, AFTER):
@@ -173,7 +128,7 @@ async def run(target: Target, folder: Path, names: tuple[str, ...]) -> None:
                 latencies = await measure(pairs, _SECONDS)
             else:
                 latencies = await under(name, target, pairs)
-            slow = target.slow_turns()
+            slow = slow_turns(target)
             more_bytes = target.edge.anonymous_bytes() - rest_bytes
             cells = " ".join(f"{shown(latencies[pair]):>11}" for pair in pairs)
             print(f"{name:22} {cells} {slow - slow_before:12.0f} {more_bytes / 1024**2:5.0f}")
@@ -186,10 +141,10 @@ async def run(target: Target, folder: Path, names: tuple[str, ...]) -> None:
         assert not grown, f"memory beyond {_ROOM_BYTES} bytes: {grown}"
 
 
-async def test_some_attacks_in_short(target: Target, tmp_path: Path) -> None:
+async def test_some_attacks_in_short(target: FullEdge, tmp_path: Path) -> None:
     await run(target, tmp_path, _SHORT)
 
 
 @pytest.mark.soak
-async def test_every_attack(target: Target, tmp_path: Path) -> None:
+async def test_every_attack(target: FullEdge, tmp_path: Path) -> None:
     await run(target, tmp_path, tuple(_WANTED.split(",")) if _WANTED else tuple(ATTACKS))

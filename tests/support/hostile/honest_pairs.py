@@ -1,6 +1,7 @@
-"""Honest pairs: at one connector a member publishes items, and another one receives them; a row a protocol.
+"""Honest pairs: a member publishes items at a connector, another one receives them; a row a protocol.
 
-A row opens both members and gives the pair; what is attacked beside them is up to the caller.
+A row opens both members, at the same or at two connectors, and gives the pair; what happens beside them is up
+to the caller. A member whose connection ends connects again.
 """
 
 from __future__ import annotations
@@ -8,11 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -21,91 +19,47 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
-from culm_connectors.dag.author import append_shards
-from culm_connectors.dag.peer import DagPeer
-from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
+from culm_connectors.transport.reconnect import keep_trying
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_connectors.url import Url
-from culm_infra.demo.dag.door import DoorClient
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.chotki import events as chotki_events
-from culm_models.chotki.ids import Id
+from culm_models.chotki.ids import OBJECT_KEY, Id, object_key
 from culm_models.chotki.rdx import parse_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
-from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
-from culm_models.dag.car import car_header, car_section
-from culm_models.dag.replica.codec import encode_append
 from culm_models.keys import KeyPair
 from tests.support.chotki.seeded import store_that_holds_it
+from tests.support.deployment.full_edge import FullEdge
 from tests.support.deployment.members import member, new_schema, write_logs
-from tests.support.deployment.world import Edge
+from tests.support.hostile.honest_dag_pairs import dag_http, dag_quic
+from tests.support.hostile.honest_pair import ARRIVAL_TIMEOUT_S, LOOK_S, HonestPair, Places
 from tests.support.process.waiting import until, while_working
-
-ARRIVAL_TIMEOUT_S: Final = 120.0
-_PAUSE_S: Final = 0.1
-_LOOK_S: Final = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The connector that both members call."""
-
-    edge: Edge
-    dag_http: Address
-
-    @property
-    def address(self) -> Address:
-        """The one port that has QUIC by UDP, and Chotki by TCP."""
-        return self.edge.address
-
-
-@dataclass(slots=True)
-class HonestPair:
-    """Two members; `publish` makes one item at the first, and names it."""
-
-    publish: Callable[[], Awaitable[Hashable]]
-    arrived_s: dict[Hashable, float] = field(default_factory=dict)
-    """When an item came to the second member, by the monotonic clock."""
-
-    def arrived(self, item: Hashable) -> None:
-        """An item is at the second member."""
-        self.arrived_s.setdefault(item, time.monotonic())
-
-    async def latencies(self, seconds: float) -> list[float]:
-        """Publish for so long, and at least once: the seconds that each item took, once all have come."""
-        sent_s: dict[Hashable, float] = {}
-        end_s = time.monotonic() + seconds
-        while not sent_s or time.monotonic() < end_s:
-            at_s = time.monotonic()
-            sent_s[await self.publish()] = at_s
-            await asyncio.sleep(_PAUSE_S)
-        await until(
-            lambda: sent_s.keys() <= self.arrived_s.keys(),
-            "all items at the second member",
-            limit_s=ARRIVAL_TIMEOUT_S,
-            progress=lambda: len(self.arrived_s),
-        )
-        return sorted(self.arrived_s[item] - at_s for item, at_s in sent_s.items())
 
 
 @asynccontextmanager
-async def _p2panda(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _p2panda(at: Places, folder: Path) -> AsyncIterator[HonestPair]:
     schema = new_schema("honest")
     (log,) = write_logs(1, schema, [1])
 
     async def publish() -> int:
         await writer.write(log)
-        return len(log.entries)
+        number = len(log.entries)
+        pair.traces[number] = log.entries[-1][0]
+        return number
 
-    pair = HonestPair(publish)
+    async def same_state() -> bool:
+        writers, readers = (dict(member.held(schema)) for member in (writer, reader))
+        return writers == readers
+
+    pair = HonestPair(publish, same_state)
 
     def note(entries: object) -> None:
         assert isinstance(entries, list | tuple)
@@ -116,19 +70,20 @@ async def _p2panda(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
     async with member(folder, "writer", [schema]) as writer, member(folder, "reader", [schema]) as reader:
         reader.peer.stored_listeners.append(note)
         await writer.add(log.entries)
-        for client in (writer, reader):
-            client.dial(target.edge)
+        for client, place in zip((writer, reader), at, strict=True):
+            client.dial(place.edge)
         await until(lambda: writer.is_live(schema) and reader.is_live(schema), limit_s=ARRIVAL_TIMEOUT_S)
         yield pair
 
 
 @asynccontextmanager
-async def _sds(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _sds(at: Places, folder: Path) -> AsyncIterator[HonestPair]:
     numbers = count()
 
     async def publish() -> bytes:
-        content = b"%d" % next(numbers)
+        content = b"%d %s" % (next(numbers), os.urandom(8).hex().encode())
         await writer.send(content)
+        pair.traces[content] = content
         return content
 
     pair = HonestPair(publish)
@@ -140,56 +95,89 @@ async def _sds(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
             for name in ("writer", "reader")
         ]
         reader.log_listeners.append(lambda logged: pair.arrived(logged.content))
-        for member in (writer, reader):
-            member.dial(target.address)
+        for member, place in zip((writer, reader), at, strict=True):
+            member.dial(place.address)
             async with while_working(limit_s=ARRIVAL_TIMEOUT_S):
                 await member.joined.wait()
         yield pair
 
 
 @asynccontextmanager
-async def _chotki(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _chotki(at: Places, folder: Path) -> AsyncIterator[HonestPair]:
     # An edge may serve a large state, which is not what is measured here.
     writer = ReplicaPeer(Replica(0xA, store_that_holds_it(0xA, "writer")))
-    number = record("I", parse_text("I", "1"))
-    fields = record("T", record("t", bytes([2])), b"I", b"\0", b"Count")
-    thing = writer.commit("O", writer.commit("C", Id(0, 0), fields), number)
+    fields = record("T", record("t", bytes([2])), b"S", b"\0", b"Text")
+    class_id = writer.commit("C", Id(0, 0), fields)
     # Both begin with the same: without a job no epoch says what packets build on.
     reader = ReplicaPeer(Replica(0xB, MemoryStore(writer.replica.store.values()), name="reader"))
+    under_way: set[Id] = set()
 
     async def publish() -> Id:
-        return writer.commit("E", thing, record("f", b"\x01") + number)
+        text = os.urandom(8).hex()
+        id = writer.commit("O", class_id, record("S", parse_text("S", f'"{text}"')))
+        under_way.add(id)
+        pair.traces[id] = text.encode()
+        return id
 
-    pair, live = HonestPair(publish), 0
+    async def same_state() -> bool:
+        held, written = [
+            {key: value for key, value in member.replica.store.values().items() if key[0] == OBJECT_KEY}
+            for member in (reader, writer)
+        ]
+        return written.items() <= held.items()
+
+    def arrived(id: Id) -> None:
+        if id in under_way:
+            under_way.remove(id)
+            pair.arrived(id)
+
+    async def look() -> None:
+        """Find what came with the diff of a session, which has no event for each object."""
+        while True:
+            for id in tuple(under_way):
+                if reader.replica.store.get(object_key(id, "O")) is not None:
+                    arrived(id)
+            await asyncio.sleep(LOOK_S)
+
+    pair, live = HonestPair(publish, same_state), 0
 
     def note(_: str, event: chotki_events.SessionEvent) -> None:
         nonlocal live
         match event:
             case chotki_events.PacketApplied(id=id):
-                pair.arrived(id)
+                arrived(id)
             case chotki_events.PeerKnown():
                 live += 1
 
     async with contextlib.AsyncExitStack() as stack:
         for member in (writer, reader):
             member.listeners.append(note)
-            channel = await connect_tcp(target.address, TcpSettings())
-            speaking = asyncio.create_task(member.run_session(channel))
-            stack.push_async_callback(asyncio.wait, {speaking})
-            stack.callback(channel.abort)
-        await until(lambda: live == 2, limit_s=ARRIVAL_TIMEOUT_S)
+        work = [
+            _keep_calling(member, place.address) for member, place in zip((writer, reader), at, strict=True)
+        ]
+        for task in map(asyncio.create_task, (*work, look())):
+            stack.push_async_callback(asyncio.wait, {task})
+            stack.callback(task.cancel)
+        await until(lambda: live >= 2, limit_s=ARRIVAL_TIMEOUT_S)
         yield pair
 
 
 @asynccontextmanager
-async def _bamboo(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _bamboo(at: Places, folder: Path) -> AsyncIterator[HonestPair]:
     author = _key()
     log = (author.public_key, 0)
 
     async def publish() -> int:
-        return (await writer.publish(author, 0, os.urandom(100))).entry.seq_num
+        payload = os.urandom(100)
+        number = (await writer.publish(author, 0, payload)).entry.seq_num
+        pair.traces[number] = payload
+        return number
 
-    pair = HonestPair(publish)
+    async def same_state() -> bool:
+        held = [await member.read(lambda store: store.highest_entry(log)) for member in (writer, reader)]
+        return held[0] == held[1]
+
+    pair = HonestPair(publish, same_state)
 
     def note(_: RemotePeer, event: BambooP2pEvent) -> None:
         if isinstance(event, PayloadVerified):
@@ -203,8 +191,8 @@ async def _bamboo(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
         await writer.follow(FollowedLog(log, direction=Direction.BOTH))
         await reader.follow(FollowedLog(log))
         calls = [
-            asyncio.create_task(member.keep_connected(Url("quic", *target.address)))
-            for member in (writer, reader)
+            asyncio.create_task(member.keep_connected(Url("quic", *place.address)))
+            for member, place in zip((writer, reader), at, strict=True)
         ]
         try:
             first = await publish()
@@ -216,113 +204,42 @@ async def _bamboo(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
             await asyncio.gather(*calls, return_exceptions=True)
 
 
-@asynccontextmanager
-async def _dag_quic(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
-    space = os.urandom(32)
-    under_way: set[Cid] = set()
+async def _keep_calling(replica: ReplicaPeer, address: Address) -> None:
+    """Keep a session with the edge, until cancelled."""
 
-    def held(wanted: Iterable[Cid], folder: DagFolder) -> list[Cid]:
-        return [cid for cid in wanted if folder.has_shard(cid)]
-
-    async def publish() -> Cid:
-        cid, data = _small_shard()
-        under_way.add(cid)
-        await writer.work(lambda folder: folder.add_shard(space, cid, data))
-        await writer.work(lambda folder: append_shards(folder, space, [cid], now=int(time.time())))
-        return cid
-
-    pair = HonestPair(publish)
-
-    async def look() -> None:
-        """Ask the second member's folder for what is under way, for ever.
-
-        All that it holds would take the longer, the longer the pair has published.
-        """
-        while True:
-            for cid in await reader.work(partial(held, tuple(under_way))):
-                pair.arrived(cid)
-                under_way.remove(cid)
-            await asyncio.sleep(_LOOK_S)
-
-    async with DagPeer.open(folder / "writer") as writer, DagPeer.open(folder / "reader") as reader:
-        tasks = [asyncio.create_task(member.follow(target.address, [space])) for member in (writer, reader)]
-        tasks.append(asyncio.create_task(look()))
+    async def attempt() -> bool:
+        channel = await connect_tcp(address, TcpSettings())
         try:
-            first = await publish()
-            await until(lambda: first in pair.arrived_s, limit_s=ARRIVAL_TIMEOUT_S)
-            yield pair
+            await replica.run_session(channel)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            channel.abort()
+        return True
 
-
-@asynccontextmanager
-async def _dag_http(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
-    space = os.urandom(32).hex()
-    writer, reader = (DoorClient(*target.dag_http, name) for name in ("writer", "reader"))
-
-    async def publish() -> Cid:
-        shard, data = _small_shard()
-        await _accepted(writer, "PUT", f"/shards/{shard}?space={space}", data)
-        append = encode_append([shard])
-        car = car_header([]) + car_section(append.cid, append.data)
-        await _accepted(writer, "POST", f"/spaces/{space}/nodes", car)
-        looking.add(asyncio.create_task(look(shard)))
-        return shard
-
-    pair = HonestPair(publish)
-    looking: set[asyncio.Task[None]] = set()
-
-    async def look(shard: Cid) -> None:
-        """Ask the door for a shard until it is there."""
-        while (await reader.ask("HEAD", f"/shards/{shard}")).status != 200:  # noqa: ASYNC110 - it is far away
-            await asyncio.sleep(_LOOK_S)
-        pair.arrived(shard)
-
-    try:
-        yield pair
-    finally:
-        for task in looking:
-            task.cancel()
-        await asyncio.gather(*looking, return_exceptions=True)
-
-
-async def _accepted(client: DoorClient, method: str, path: str, body: bytes) -> None:
-    """A request that the door accepts, at once or when it is asked again: others may take its places."""
-    async with while_working(limit_s=ARRIVAL_TIMEOUT_S):
-        while (answer := await client.ask(method, path, body)).status >= 400:
-            assert answer.status in (429, 507), (path, answer.status, answer.body)
-            await asyncio.sleep(_LOOK_S)
+    await keep_trying(attempt, name=f"{address[0]}:{address[1]}")
 
 
 def _key() -> KeyPair:
     return KeyPair.generate(os.urandom(32))
 
 
-def _small_shard() -> tuple[Cid, bytes]:
-    """A shard of one block that nobody has."""
-    block = os.urandom(1_000)
-    cid = cid_of(RAW, block)
-    data = car_header([cid]) + car_section(cid, block)
-    return cid_of(CAR, data), data
-
-
-HONEST_PAIRS: Final[Mapping[str, Callable[[Place, Path], AbstractAsyncContextManager[HonestPair]]]] = {
+HONEST_PAIRS: Final[Mapping[str, Callable[[Places, Path], AbstractAsyncContextManager[HonestPair]]]] = {
     "p2panda": _p2panda,
     "sds": _sds,
     "chotki": _chotki,
     "bamboo": _bamboo,
-    "dag-quic": _dag_quic,
-    "dag-http": _dag_http,
+    "dag-quic": dag_quic,
+    "dag-http": dag_http,
 }
 
 
 @asynccontextmanager
-async def honest_pairs(target: Place, folder: Path) -> AsyncIterator[dict[str, HonestPair]]:
-    """A pair of every protocol, by its name."""
+async def honest_pairs(
+    target: FullEdge, folder: Path, receives_at: FullEdge | None = None
+) -> AsyncIterator[dict[str, HonestPair]]:
+    """A pair of every protocol, by its name; the second member may call another connector."""
+    places = target, receives_at or target
     async with contextlib.AsyncExitStack() as stack:
         pairs = {}
         for name, opened in HONEST_PAIRS.items():
-            pairs[name] = await stack.enter_async_context(opened(target, folder / name))
+            pairs[name] = await stack.enter_async_context(opened(places, folder / name))
         yield pairs

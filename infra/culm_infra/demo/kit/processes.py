@@ -91,6 +91,15 @@ class CulmProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def ended(self, limit_s: float) -> int | None:
+        """Wait for the process to end by itself; returns its exit status, or None if it runs for longer."""
+        assert self._process is not None, f"{self.name} does not run"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = self._process.wait(limit_s)
+            self._process = None
+            return status
+        return None
+
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if the process does not end in time."""
         if self._process is None:
