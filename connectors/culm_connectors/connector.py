@@ -248,6 +248,8 @@ class Connector:
         If that takes too long, nothing is lost: it was acknowledged to no peer.
         """
         protocols = self.protocols
+        if not self._ready:
+            self.draining.hurry()  # it was asked to end while it started
         await self.draining.end_connections(
             doors.refuse,
             lambda reason: [protocol.endings(reason) for protocol in protocols.values()],

@@ -70,7 +70,8 @@ class Load:
     def longest_s(self) -> float:
         """The longest time from publishing to arrival."""
         arrived_s = self.pair.arrived_s
-        return max(arrived_s[item] - at_s for item, at_s in self.sent_s.items() if item in arrived_s)
+        times_s = (arrived_s[item] - at_s for item, at_s in self.sent_s.items() if item in arrived_s)
+        return max(times_s, default=0.0)
 
 
 class Probe:

@@ -54,17 +54,16 @@ class Draining:
     def request(self, *, is_spread: bool) -> None:
         """Begin to drain; `is_spread`: over the time of the settings. A second request hurries."""
         if self.requested.is_set():
-            self._hurried.set()
+            self.hurry()
             return
         self._is_spread = is_spread
         self.step, self._began_ms = UNREADY, int(time.time() * 1000)
         logger.info("draining")
         self.requested.set()
 
-    @property
-    def is_hurried(self) -> bool:
-        """Return whether the process was asked a second time to end."""
-        return self._hurried.is_set()
+    def hurry(self) -> None:
+        """Skip the waits that are left, for a process that should end soon or serves nobody."""
+        self._hurried.set()
 
     async def end_connections(
         self,
@@ -94,7 +93,7 @@ class Draining:
         self.step = FINISHING
 
     async def _pause(self, seconds: float) -> None:
-        if seconds and not self.is_hurried:
+        if seconds and not self._hurried.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._hurried.wait()

@@ -69,7 +69,9 @@ async def _p2panda(at: Places, folder: Path) -> AsyncIterator[HonestPair]:
 
     async with member(folder, "writer", [schema]) as writer, member(folder, "reader", [schema]) as reader:
         reader.peer.stored_listeners.append(note)
-        await writer.add(log.entries)
+        for client in (writer, reader):
+            # A log that nobody holds reaches other connectors through the job `logs` alone.
+            await client.add(log.entries)
         for client, place in zip((writer, reader), at, strict=True):
             client.dial(place.edge)
         await until(lambda: writer.is_live(schema) and reader.is_live(schema), limit_s=ARRIVAL_TIMEOUT_S)
