@@ -25,12 +25,15 @@ $(STAMP): pyproject.toml constraints.txt
 wheel: $(STAMP)  ## Write dist/culm-*.whl, to install with or without extras.
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
 
+# `make demo --keep` leaves Kafka and a console of each demo running. GNU make takes the word for its own
+# --keep-going, whose letter is among its flags.
+KEEP = $(if $(findstring k,$(filter-out -%,$(firstword $(MAKEFLAGS)))),--keep)
 demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels agree, replicas merge, logs come in part, DAGs are published.
-	$(BIN)/culm demo
-	$(BIN)/culm demo sds --participants 3 --messages 24 --cut 5
-	$(BIN)/culm demo chotki --objects 9 --rounds 6
-	$(BIN)/culm demo bamboo --entries 5000 --payload-mb 8 --live-entries 50
-	$(BIN)/culm demo dag --file-mb 4
+	$(BIN)/culm demo $(KEEP)
+	$(BIN)/culm demo sds --participants 3 --messages 24 --cut 5 $(KEEP)
+	$(BIN)/culm demo chotki --objects 9 --rounds 6 $(KEEP)
+	$(BIN)/culm demo bamboo --entries 5000 --payload-mb 8 --live-entries 50 $(KEEP)
+	$(BIN)/culm demo dag --file-mb 4 $(KEEP)
 
 docs: $(STAMP)   ## Build the site of the documentation in build/site; a broken link is an error.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

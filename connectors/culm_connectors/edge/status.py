@@ -11,7 +11,7 @@ from culm_connectors.edge.draining import Draining
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metrics import connection_counts
 from culm_connectors.edge.protocol import EdgeProtocol
-from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics, SessionMetrics
 from culm_topics.process_status import ProcessStatus
 
 MAX_LISTED_PEERS: Final = 50
@@ -109,5 +109,6 @@ def _protocol(
         "bytes_out": metrics.bytes_out,
         "staged_records": metrics.staged,
         "rejected": dict(metrics.rejects),
+        "sessions_failed": dict(metrics.sessions_failed) if isinstance(metrics, SessionMetrics) else None,
         "lag": lag,
     }

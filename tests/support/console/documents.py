@@ -31,6 +31,7 @@ PROTOCOL = {
     "bytes_out": 2_000,
     "staged_records": 3,
     "rejected": {"bamboo.signature": 4},
+    "sessions_failed": {"transport.closed": 1},
     "lag": {"culm.logs": 12, "culm.entries": 0},
 }
 
