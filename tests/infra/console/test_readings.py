@@ -38,7 +38,7 @@ def test_the_document_of_jobs_is_read() -> None:
     (query,) = reading.queries
     assert (query.job, query.state, query.lag_records, query.rejected) == ("logs", "running", 12, 10)
     assert (query.rows_per_second, query.state_rows) == (10.0, 4)
-    assert query.checkpoint_ms is not None
+    assert query.checkpoint_ms == documents.COMMITTED_MS
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_metrics_of_jobs_say_the_same() -> None:
     (query,) = reading.queries
     assert (query.job, query.state, query.lag_records, query.rejected) == ("logs", "running", 12, 10)
     assert (query.rows_in, query.failures, query.state_rows) == (600, 1, 4)
-    assert query.checkpoint_ms is not None
+    assert query.checkpoint_ms == documents.COMMITTED_MS
 
 
 def test_every_metric_that_is_read_exists() -> None:

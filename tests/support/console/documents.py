@@ -18,6 +18,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.process_status import ProcessStatus
 
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:9092", prefix="culm.")
+COMMITTED_MS = 1_700_000_001_000
 PROTOCOL = {
     "ready": True,
     "reasons": [],
@@ -65,9 +66,17 @@ def jobs(which: str = "all", reasons: tuple[str, ...] = ()) -> dict[str, Any]:
 def batch() -> BatchProgress:
     """Return a micro-batch of the job `logs`."""
     return BatchProgress(
-        job="logs", batch_id=7, rows_in=600, rows_out=590, rejected=10, duration_ms=250, state_rows=4, lag={},
+        job="logs",
+        batch_id=7,
+        rows_in=600,
+        rows_out=590,
+        rejected=10,
+        duration_ms=250,
+        state_rows=4,
         state_bytes=4_096,
-    )  # fmt: skip
+        lag={},
+        committed_ms=COMMITTED_MS,
+    )
 
 
 def encoded(document: dict[str, Any]) -> bytes:

@@ -25,6 +25,7 @@ MAX_LINES: Final = 20_000
 _MAX_LINE: Final = 2_000
 _MAX_NAMES: Final = 64
 
+_PROGRESS: Final = "culm_last_progress_timestamp_seconds"
 _EDGE: Final = (
     "culm_connections",
     "culm_received_bytes_total",
@@ -34,6 +35,7 @@ _EDGE: Final = (
     "culm_topic_lag_records",
 )
 _JOB: Final = (
+    "culm_job_checkpoint_timestamp_seconds",
     "culm_job_failures_total",
     "culm_job_lag_records",
     "culm_job_rejected_total",
@@ -45,7 +47,7 @@ _COMMON: Final = (
     "culm_build_info",
     "culm_connector_ready",
     "culm_job_ready",
-    "culm_last_progress_timestamp_seconds",
+    _PROGRESS,
     "process_start_time_seconds",
 )
 NAMES: Final = frozenset({*_EDGE, *_JOB, *_COMMON})
@@ -75,6 +77,9 @@ class _Samples:
     def whole(self, name: str, label: str) -> int | None:
         return whole(self.by_label.get((name, label)))
 
+    def time_ms(self, name: str, label: str) -> int | None:
+        return _ms(self.by_label.get((name, label)))
+
 
 def read_metrics(body: bytes, reasons: Sequence[str], *, is_ready: bool) -> TargetReading:
     """Return the reading of metrics as text; `reasons` and `is_ready` are the answer of `/readyz`.
@@ -99,7 +104,7 @@ def read_metrics(body: bytes, reasons: Sequence[str], *, is_ready: bool) -> Targ
             reasons=reasons,
             version=samples.version,
             started_ms=started_ms,
-            last_progress_ms=_ms(samples.sums.get("culm_last_progress_timestamp_seconds")),
+            last_progress_ms=_ms(samples.sums.get(_PROGRESS)),
             protocols=tuple(_protocol(samples, name) for name in samples.labels),
         )
     if "culm_job_ready" in samples.sums:
@@ -111,7 +116,7 @@ def read_metrics(body: bytes, reasons: Sequence[str], *, is_ready: bool) -> Targ
             version=samples.version,
             started_ms=started_ms,
             last_progress_ms=max(
-                (each.checkpoint_ms for each in queries if each.checkpoint_ms), default=None
+                filter(None, (samples.time_ms(_PROGRESS, name) for name in samples.labels)), default=None
             ),
             queries=queries,
         )
@@ -165,7 +170,7 @@ def _query(samples: _Samples, name: str) -> QueryReading:
         lag_records=samples.whole("culm_job_lag_records", name),
         rows_in=samples.whole("culm_job_rows_in_total", name),
         rows_per_second=None,
-        checkpoint_ms=_ms(samples.by_label.get(("culm_last_progress_timestamp_seconds", name))),
+        checkpoint_ms=samples.time_ms("culm_job_checkpoint_timestamp_seconds", name),
         failures=count(samples.whole("culm_job_failures_total", name)),
         rejected=count(samples.whole("culm_job_rejected_total", name)),
         state_rows=samples.whole("culm_job_state_rows", name),

@@ -103,7 +103,7 @@ def _query(query: Mapping[str, Any]) -> QueryReading:
         lag_records=total(query.get("lag")),
         rows_in=whole(query.get("rows_in")),
         rows_per_second=number(query.get("rows_per_second")),
-        checkpoint_ms=whole(query.get("last_progress_ms")),
+        checkpoint_ms=whole(query.get("checkpoint_ms")),
         failures=count(query.get("failures")),
         rejected=count(query.get("rejected")),
         state_rows=whole(latest.get("state_rows")),
