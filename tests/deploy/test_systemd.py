@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from culm_connectors.settings import DrainSettings
 from culm_infra.cli.kit.output import EXIT_FAILED, EXIT_TRY_AGAIN, EXIT_USAGE
 from culm_topics.catalogue.jobs import groups
 from tests.deploy.command_lines import assert_culm_accepts, assert_settings_are_known
@@ -160,6 +161,12 @@ def test_a_unit_starts_again_only_where_that_may_help(unit: str) -> None:
     prevented = {int(status) for status in values["RestartPreventExitStatus"][0].split()}
     assert prevented == {EXIT_FAILED, EXIT_USAGE}
     assert EXIT_TRY_AGAIN not in prevented
+
+
+def test_a_connector_has_time_to_give_kafka_what_it_received() -> None:
+    # docs/operating.md, "Stopping and restarting": at most about half a minute after the doors are shut.
+    (timeout_s,) = entries("culm-connector.service")["TimeoutStopSec"]
+    assert int(timeout_s) >= DrainSettings().unready_s + 60
 
 
 def test_memory_is_never_both_written_and_executed_except_by_java() -> None:
