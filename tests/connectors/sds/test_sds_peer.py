@@ -188,6 +188,32 @@ async def test_a_participant_that_may_not_join_is_told(tmp_path: Path) -> None:
                 await alice.dial(address)
 
 
+async def test_a_message_that_an_ending_connection_has_swallowed_goes_out_on_the_next_one(
+    tmp_path: Path,
+) -> None:
+    # The machine would send it again in an hour, and name it in a sync message no sooner.
+    patient = SdsSettings(
+        resend_unacknowledged_ms=3_600_000,
+        resend_max_ms=3_600_000,
+        sync_floor_ms=3_600_000,
+        sync_spread_ms=3_600_000,
+    )
+    async with (
+        serving(MemoryBackbone()) as (_, address),
+        lossy_proxy(address, seed=7) as proxy,
+        online(tmp_path, address, "bob", settings=patient) as bob,
+        online(tmp_path, proxy.address, "alice", settings=patient) as alice,
+    ):
+        first = await alice.send(b"first")
+        await until(lambda: first in [id for _, id in log(bob)])
+        proxy.partition()
+        await alice.send(b"swallowed")
+        await until(lambda: not alice.joined.is_set())
+        proxy.heal()
+        proxy.rebind()
+        await agree(alice, bob, size=2)
+
+
 async def test_connections_that_break_at_any_moment_lose_nothing(tmp_path: Path) -> None:
     async with (
         serving(MemoryBackbone(stores=True)) as (_, address),

@@ -18,6 +18,7 @@ import itertools
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -56,6 +57,8 @@ _MAX_WAITING_INPUTS = 1_024
 _BATCH_INPUTS = 256
 _NONCE_BYTES = 16
 _SEED_BYTES = 32
+_IN_TRANSIT_S = 10.0
+"""Age up to which a message is sent once more after its connection has ended."""
 
 EventListener = Callable[[SdsEvent], None]
 LogListener = Callable[[LoggedMessage], None]
@@ -124,6 +127,8 @@ class SdsPeer:
         self._unacknowledged: set[str] = set()
         self._unsaid: set[str] = set()
         """Unacknowledged messages that no connection has taken."""
+        self._latest: deque[tuple[float, str]] = deque(maxlen=_MAX_WAITING_INPUTS)
+        """Times and ids of messages that the connection has taken; the edge may not have read the latest."""
         self._settled: dict[str, bool] = {}
         self._changed = asyncio.Event()
         self._warned = False
@@ -277,6 +282,8 @@ class SdsPeer:
             if message.kind in ("new", "retry"):
                 self._unacknowledged.add(message.message_id)
                 (self._unsaid.discard if is_sent else self._unsaid.add)(message.message_id)
+                if is_sent and message.kind == "new":
+                    self._latest.append((time.monotonic(), message.message_id))
         for missing in step.output.fetch:
             self._fetch(missing)
         for entry in step.logged:
@@ -313,9 +320,16 @@ class SdsPeer:
             await self._receive(call)
         finally:
             self._call = None
+            self._repeat_latest()
             self.joined.clear()
             self.present.clear()
             self._time.stop()
+
+    def _repeat_latest(self) -> None:
+        """Send the last messages again over the next connection, long before the machine would."""
+        since_s = time.monotonic() - _IN_TRANSIT_S
+        self._unsaid.update(id for at_s, id in self._latest if at_s >= since_s and id in self._unacknowledged)
+        self._latest.clear()
 
     async def _receive(self, call: Call) -> None:
         participant = self._participant
