@@ -15,6 +15,7 @@
   "connector.listen" "connector.doors.quic.port" "connector.listen_libp2p" "connector.doors.libp2p"
   "connector.directory" "connector.persistence" "connector.metrics_port" "no other value: it is 9100"
   "connector.metrics_host" "no other value" "connector.allow_list" "connector.allowList"
+  "connector.drain" "connector.drain"
   "connector.chotki.listen" "connector.doors" "connector.bamboo.listen" "connector.doors"
   "connector.dag.listen" "connector.doors.quic.dag"
   "job.master" "jobs.executors" "job.checkpoints" "jobs.checkpoints.url" "job.metrics_port" "no other value: it is 9101"
@@ -54,7 +55,8 @@
 {{- $doors := $connector.doors -}}
 {{- $host := $connector.listenHost -}}
 {{- $own := dict "listen" (printf "%s:%v" $host $doors.quic.port) "directory" "/var/lib/culm/connector"
-  "metrics_host" "0.0.0.0" "metrics_port" 9100 -}}
+  "metrics_host" "0.0.0.0" "metrics_port" 9100
+  "drain" (dict "unready_s" $connector.drain.unreadySeconds "spread_s" $connector.drain.spreadSeconds) -}}
 {{- /* Python counts the cores of the node, so the threads that check entries follow the limit. */ -}}
 {{- $cpu := toString $connector.resources.limits.cpu -}}
 {{- $cores := ternary (div (trimSuffix "m" $cpu | float64) 1000) (floor $cpu | int) (hasSuffix "m" $cpu) -}}

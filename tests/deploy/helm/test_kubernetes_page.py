@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy.charts import CHART, helm
 from tests.deploy.command_lines import assert_culm_accepts, culm_commands
+from tests.deploy.helm.charts import CHART, helm
 from tests.deploy.tools import ROOT
 
 PAGE = (ROOT / "docs" / "deploy" / "kubernetes.md").read_text()

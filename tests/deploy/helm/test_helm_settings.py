@@ -14,7 +14,8 @@ import yaml
 
 from culm_connectors.edge.keyfile import load_key
 from culm_infra.settings.names import PREFIX
-from tests.deploy.charts import (
+from tests.deploy.command_lines import assert_culm_accepts
+from tests.deploy.helm.charts import (
     CHART,
     VALUES,
     Manifest,
@@ -26,7 +27,6 @@ from tests.deploy.charts import (
     plain_variables,
     pods,
 )
-from tests.deploy.command_lines import assert_culm_accepts
 from tests.support.connectors.channels import Certificates
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1_200)]

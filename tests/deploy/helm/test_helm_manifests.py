@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import tarfile
+from pathlib import Path
+
 import kubernetes_validate
 import pytest
 import yaml
 
 from culm_infra.cli.root import run as culm
-from tests.deploy.charts import (
+from tests.deploy.helm.charts import (
     CHART,
     KUBERNETES,
     VALUES,
@@ -133,3 +137,28 @@ def test_the_production_values_name_users_of_strimzi(
     users = {user["metadata"]["name"] for user in yaml.safe_load_all(capsys.readouterr().out)}
     values = yaml.safe_load((CHART / "values-production.yaml").read_text())
     assert {user["name"] for user in values["kafka"]["users"].values()} <= users
+
+
+def test_alerts_and_dashboards_are_those_of_the_repository() -> None:
+    rendered = manifests("production")
+    deploy = CHART.parents[1]
+    (rules,) = of_kind(rendered, "PrometheusRule")
+    assert rules["spec"] == yaml.safe_load((deploy / "prometheus" / "rules.yaml").read_text())
+    written = {
+        file: json.loads(text)
+        for document in of_kind(rendered, "ConfigMap")
+        if document["metadata"]["labels"].get("grafana_dashboard") == "1"
+        for file, text in document["data"].items()
+    }
+    files = (deploy / "grafana" / "dashboards").glob("*.json")
+    assert written == {file.name: json.loads(file.read_text()) for file in files}
+
+
+def test_the_packaged_chart_has_its_alerts_and_dashboards(tmp_path: Path) -> None:
+    done = helm("package", CHART, "--destination", tmp_path)
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("culm-*.tgz")
+    with tarfile.open(archive) as packed:
+        names = {member.name for member in packed if member.isfile()}
+    assert {"culm/values.schema.json", "culm/files/rules.yaml"} <= names
+    assert "culm/files/dashboards/culm-overview.json" in names

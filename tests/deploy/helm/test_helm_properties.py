@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from culm_topics.kafka.clients import is_secret
-from tests.deploy.charts import (
+from tests.deploy.helm.charts import (
     VALUES,
     Manifest,
     containers,
