@@ -38,6 +38,8 @@ class SparkSessionSettings:
     driver_memory_mb: int = 1536
     quick_start: bool = False
     """Whether the JVM compiles quickly rather than well: suitable for runs of minutes, not of a day."""
+    java_options: Sequence[str] = ()
+    """Further options of a local master's JVM."""
     state_partitions: int = 4
     """Shuffle and state partitions; fixed for the life of a checkpoint."""
     log_file: Path | None = None
@@ -103,7 +105,9 @@ def _properties(settings: SparkSessionSettings) -> dict[str, str]:
         properties |= {
             "spark.driver.host": _LOCAL_ADDRESS,
             "spark.driver.bindAddress": _LOCAL_ADDRESS,
-            "spark.driver.extraJavaOptions": " ".join(_QUICK_START if settings.quick_start else _LONG_RUN),
+            "spark.driver.extraJavaOptions": " ".join(
+                (*(_QUICK_START if settings.quick_start else _LONG_RUN), *settings.java_options)
+            ),
         }
     for name, text in settings.options.items():
         separator = _LISTS.get(name)

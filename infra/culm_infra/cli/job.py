@@ -217,6 +217,7 @@ def _run_in_spark(
 ) -> None:
     from culm_infra.settings import named_values
     from culm_infra.stack import find_java, jars
+    from culm_infra.stack.class_archive import spark_options
     from culm_streaming.errors import StreamingError
     from culm_streaming.metrics import JobMetrics
     from culm_streaming.run import run_jobs
@@ -231,6 +232,7 @@ def _run_in_spark(
             java_home=java.home,
             driver_memory_mb=settings.job.driver_memory_mb,
             quick_start=settings.job.quick_start,
+            java_options=spark_options(java) if settings.job.quick_start else (),
             state_partitions=settings.job.state_partitions,
             log_file=log_file,
             options=named_values("--spark-option", spark_option or [], example="spark.ui.enabled=true"),

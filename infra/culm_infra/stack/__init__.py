@@ -5,7 +5,8 @@
 - `log_file`: reading the broker's own log while it is written;
 - `record`, `lock`, `process`, `ports`: the state of a stack, its lock, its process, its ports;
 - `jars`, `coordinates`, `ivy`: the cache of jars, the table of its contents, and the download;
-- `java`: the choice of the Java installation; `executor`: the start of a Spark executor in a pod;
+- `java`: the choice of the Java installation; `class_archive`: archives of classes, for quick starts;
+- `executor`: the start of a Spark executor in a pod;
 - `errors`: errors with stable codes and hints.
 """
 

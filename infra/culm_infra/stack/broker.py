@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from culm_infra.stack.class_archive import archive_options
 from culm_infra.stack.errors import StackStartError
 from culm_infra.stack.java import Java
 from culm_infra.stack.ports import HOST
@@ -132,6 +133,7 @@ def format_data(files: BrokerFiles, record: StackRecord, java: Java, class_path:
         str(java.executable),
         "-Xmx256m",
         _QUICK_START,
+        *archive_options("broker", java, class_path, record=False),
         "kafka.tools.StorageTool",
         "format",
         "--standalone",
@@ -165,7 +167,7 @@ def start(
         f"-Xmx{record.heap_mb}m",
         "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20",
-        *([_QUICK_START] if quick_start else []),
+        *([_QUICK_START, *archive_options("broker", java, class_path)] if quick_start else []),
         # A broker without memory must end rather than linger in an undefined state.
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.awt.headless=true",

@@ -24,8 +24,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from culm_infra.patience import Patience
-from culm_infra.stack import find_java, jars
+from culm_infra.stack import Java, find_java, jars
 from culm_infra.stack.broker import new_cluster_id
+from culm_infra.stack.class_archive import archive_options
 from culm_infra.stack.ports import HOST, free_ports
 from culm_infra.stack.process import ProcessIdentity, spawn_detached
 from culm_topics.kafka import clients as kafka
@@ -128,11 +129,11 @@ class KafkaCluster:
 
     def start(self, node: Node) -> None:
         """Start one broker; returns at once."""
-        java = find_java().executable
-        environment = _environment()
+        java = find_java()
         node.process = spawn_detached(
             [
-                str(java),
+                str(java.executable),
+                *_archive(java),
                 "-Xms128m",
                 f"-Xmx{self.heap_mb}m",
                 "-XX:+UseSerialGC",
@@ -142,7 +143,7 @@ class KafkaCluster:
                 "kafka.Kafka",
                 str(node.folder / "server.properties"),
             ],
-            environment=environment,
+            environment=_environment(),
             output=node.logs / "jvm.out",
         )
 
@@ -265,7 +266,14 @@ def _write_properties(cluster: KafkaCluster, node: Node) -> None:
 
 
 def _format(cluster: KafkaCluster) -> None:
-    command = [str(find_java().executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool"]
+    java = find_java()
+    command = [
+        str(java.executable),
+        *_archive(java),
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        "kafka.tools.StorageTool",
+    ]
     command += ["format", "--cluster-id", cluster.cluster_id]
     if cluster.secured:
         for user in (ADMIN, *cluster.users):
@@ -281,6 +289,11 @@ def _format(cluster: KafkaCluster) -> None:
         )
         if answer.returncode != 0:
             raise ClusterError(f"formatting failed: {answer.stdout}{answer.stderr}")
+
+
+def _archive(java: Java) -> tuple[str, ...]:
+    """The archive of classes that a quick start of the local stack has written, if it has."""
+    return archive_options("broker", java, jars.ensure("broker"), record=False)
 
 
 def _environment() -> dict[str, str]:
