@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 _LENGTHS = (1, 3, 8, 20, 60, 2, 40, 13)
 _ATTEMPTS = 4
-_BOTH_WITHIN_S = 15.0
+_SOON_S, _BOTH_WITHIN_S = 5.0, 15.0
 
 
 # In every run `test_demo` compares what peers at two edges hold.
@@ -85,7 +85,9 @@ async def forked_at_two_edges(world: World, folder: Path, *, last: bool) -> bool
             await world.until(brought, "a branch on entries")
             try:
                 await world.until(
-                    lambda: brought() == 2, "both branches on entries", timeout_s=_BOTH_WITHIN_S
+                    lambda: brought() == 2,
+                    "both branches on entries",
+                    timeout_s=_BOTH_WITHIN_S if last else _SOON_S,
                 )
             except NotReached:
                 if last:

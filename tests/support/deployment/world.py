@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Address
-from culm_infra.demo.kit.processes import CulmProcess, DemoError, descendants, environment
+from culm_infra.demo.kit.processes import CulmProcess, DemoError, descendants, environment, stop_all
 from culm_infra.patience import Patience
 from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin
@@ -21,6 +22,9 @@ from culm_topics.kafka.clients import KafkaSettings
 
 DEADLINE_S = 150.0
 _POLL_S = 0.02
+_PAUSE_RATIO = 3
+"""Pause between two checks as a multiple of the time of the last one: Spark needs the processor."""
+_LONGEST_PAUSE_S = 0.5
 _CHECKED_EVERY = 25
 _SERVING = "serving peers"
 _SHOWN_LINES = 40
@@ -108,12 +112,17 @@ class World:
         """Wait until a condition holds; `what` says what is missing when nothing is printed for so long."""
         patience = Patience(timeout_s, lambda: [process.printed_bytes() for process in self.processes])
         rounds = 0
-        while not condition():
+        while True:
+            began_s = time.monotonic()
+            if condition():
+                return
+            took_s = time.monotonic() - began_s
             rounds += 1
-            if rounds % _CHECKED_EVERY == 0:
+            pause_s = max(_POLL_S, min(_PAUSE_RATIO * took_s, _LONGEST_PAUSE_S))
+            if pause_s > _POLL_S or rounds % _CHECKED_EVERY == 0:
                 self.check()
                 patience.check(lambda: str(what() if callable(what) else what))
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(pause_s)
 
     async def until_serving(self) -> None:
         await self.until(lambda: all(edge.is_serving for edge in self.edges), "connectors that serve")
@@ -181,10 +190,10 @@ def running_world(folder: Path, bootstrap: str, prefix: str, *job_options: str) 
         yield world
     finally:
         WORLDS.remove(world)
-        for process in reversed(world.processes):
+        for process in world.processes:
             with contextlib.suppress(AssertionError, ProcessLookupError):
                 os.kill(process.pid, signal.SIGCONT)
-            process.stop()
+        stop_all(world.processes)
 
 
 @contextlib.contextmanager

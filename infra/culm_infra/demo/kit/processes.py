@@ -100,6 +100,11 @@ class CulmProcess:
             return status
         return None
 
+    def terminate(self) -> None:
+        """Send SIGTERM and return at once."""
+        if self._process is not None:
+            self._process.terminate()
+
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if the process does not end in time."""
         if self._process is None:
@@ -162,8 +167,15 @@ def running(processes: Sequence[CulmProcess]) -> Iterator[None]:
     try:
         yield
     finally:
-        for process in processes:
-            process.stop()
+        stop_all(processes)
+
+
+def stop_all(processes: Sequence[CulmProcess]) -> None:
+    """Stop processes at the same time: each takes seconds."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.stop()
 
 
 def descendants(pid: int) -> list[int]:

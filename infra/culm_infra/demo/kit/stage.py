@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,9 @@ from culm_topics.topic_spec import TopicSpec
 
 _Result = TypeVar("_Result")
 _STEP_S: Final = 0.05
+_PAUSE_RATIO: Final = 3
+"""Pause between two checks as a multiple of the time of the last one: Spark needs the processor."""
+_LONGEST_PAUSE_S: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -149,12 +153,14 @@ class DemoStage:
         """
         patience = Patience(self.timeout_s, lambda: (self.progress(), more()))
         while True:
+            started_s = time.monotonic()
             holds_now = holds()
             if await holds_now if isinstance(holds_now, Awaitable) else holds_now:
                 return
+            took_s = time.monotonic() - started_s
             self.check()
             patience.check(what)
-            await asyncio.sleep(step_s)
+            await asyncio.sleep(max(step_s, min(_PAUSE_RATIO * took_s, _LONGEST_PAUSE_S)))
 
     async def within(self, work: Awaitable[_Result], what: str) -> _Result:
         """Wait for the result of some work, which is cancelled otherwise. Raises `NotReached` as `until`
