@@ -28,6 +28,7 @@ CASES = {
     "ranges": "bench.range_index",
     "boot": "bench.boot",
     "fan-out": "bench.fan_out",
+    "console": "bench.console",
     "sds-job": "bench.sds_job",
     "sds-ack": "bench.sds_ack",
     "sds-bloom": "bench.sds_bloom",

@@ -7,11 +7,14 @@ all of one schema, or of all of them, its fingerprint is that sum. Otherwise the
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from culm_models.lifts import DEFAULT, Lift, LiftError, by_name
 from culm_topics.errors import RecordError
 from culm_topics.logs.blocks import Block, Blocks
 from culm_topics.logs.records.blocks import LOG_SIZE, ROW_SIZE
+
+_INDEXED_SHARE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +63,23 @@ def block_lags(blocks: Blocks, vectors: Blocks) -> Iterator[BlockLag]:
 
 
 def lags_in_block(schemas: Sequence[Block], vectors: Iterable[Block]) -> Iterator[BlockLag]:
-    """Yield the lags of many peers in one block, peer by peer; the schemas are read once for all of them."""
-    heights = [(block, dict(rows_of(block.heights))) for block in schemas]
-    for vector in vectors:
+    """Yield the lags of many peers in one block, peer by peer. Logs of peers are looked up in the schemas."""
+    many = list(vectors)
+    # It pays to index a block if many of its logs are looked up.
+    lookups = sum(vector.log_count for vector in many) * _INDEXED_SHARE
+    indexed = [
+        (block, dict(rows_of(block.heights)) if lookups > block.log_count else None) for block in schemas
+    ]
+    for vector in many:
         whole = _held_whole(vector, schemas)
         peer_heights = {} if whole is not None else dict(rows_of(vector.heights))
-        for block, by_log in heights:
+        for block, index in indexed:
             if whole is None:
-                held = [(log, by_log[log]) for log in peer_heights if log in by_log]
+                found = (
+                    (log, height_of(block.heights, log) if index is None else index.get(log))
+                    for log in peer_heights
+                )
+                held = [(log, height) for log, height in found if height is not None]
                 yield from _compared(vector, block, peer_heights, held)
             elif block in whole:
                 yield _block_lag(vector, block, block.log_count, 0, 0)
@@ -121,6 +133,26 @@ def _common_lift(blocks: Iterable[Block]) -> Lift | None:
         except LiftError:
             continue
     return None
+
+
+def first_row(heights: bytes, log: bytes) -> int:
+    """Return the number of the first row of packed heights whose log is not before `log`."""
+    low, high = 0, len(heights) // ROW_SIZE
+    while low < high:
+        middle = (low + high) // 2
+        if heights[middle * ROW_SIZE : middle * ROW_SIZE + LOG_SIZE] < log:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def height_of(heights: bytes, log: bytes) -> int | None:
+    """Return the height of a log in packed heights, or None if they do not have it."""
+    at = first_row(heights, log) * ROW_SIZE
+    if heights[at : at + LOG_SIZE] != log:
+        return None
+    return int.from_bytes(heights[at + LOG_SIZE : at + ROW_SIZE], "big")
 
 
 def rows_of(heights: bytes) -> Iterator[tuple[bytes, int]]:

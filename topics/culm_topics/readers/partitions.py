@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from culm_topics.closing import Closing
 from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
@@ -24,6 +24,7 @@ from culm_topics.readers.broker_errors import ask
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 _ATTEMPT_SECONDS = 5.0
+_RIGHTS_HINT = "grant what `culm topics acls` lists"
 
 _Answer = TypeVar("_Answer")
 
@@ -92,6 +93,11 @@ class TopicPartitions(Closing):
             lambda left_s: self._client.list_topics(self.topic, timeout=left_s),
         )
         metadata = known.topics.get(self.topic)
+        error = None if metadata is None else metadata.error
+        if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise KafkaFailure(
+                f"the topic {self.topic} may not be read here", passes=False, hint=_RIGHTS_HINT
+            )
         if metadata is None or metadata.error is not None:
             raise TopicMissing(f"the topic {self.topic} does not exist: create it with `culm topics create`")
         return len(metadata.partitions)

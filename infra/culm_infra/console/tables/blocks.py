@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final
 
 from culm_infra.console.tables.follower import FollowedForm, FollowedTopic
 from culm_infra.console.tables.packed import PackedRecords, above
 from culm_topics.errors import RecordError
+from culm_topics.logs.block_lag import first_row
 from culm_topics.logs.blocks import Block, BlockTable, read_block
-from culm_topics.logs.records import ROW_SIZE, BlockKey, BlockKind, ProgressKey, split_block_key
+from culm_topics.logs.records import ROW_SIZE, BlockKind, ProgressKey, split_block_key
 from culm_topics.logs.records.blocks import LOG_SIZE, BlockSummary
 from culm_topics.readers.batch import TopicMessage
 
+_MAX_LOOKUPS: Final = 50_000
 NAME_AT: Final = 4
 """Position of the set's name in the key of a summary."""
 
@@ -23,8 +26,18 @@ def _check_key(key: bytes, value: bytes) -> None:
     split_block_key(key)
 
 
+def _without_fingerprints(key: bytes, value: bytes) -> bytes:
+    """Shorten the summary of a peer's block: there are many, and tables compare heights."""
+    if not value or key[0] != BlockKind.SUMMARY:
+        return value
+    try:
+        return replace(BlockSummary.decode(value), version=(), fingerprints=()).encode()
+    except RecordError:
+        return value
+
+
 BLOCKS: Final = FollowedForm("blocks", _check_key)
-VECTORS: Final = FollowedForm("block-vectors", _check_key)
+VECTORS: Final = FollowedForm("block-vectors", _check_key, pack=_without_fingerprints)
 
 
 @dataclass(slots=True)
@@ -95,14 +108,15 @@ class BlockRecords:
     def of_sets(self, bits: int, names: Sequence[bytes], damage: Damage) -> Iterator[tuple[int, list[Block]]]:
         """Yield the blocks of some sets by number."""
         prefix = bytes((BlockKind.SUMMARY, bits))
-        group: list[tuple[bytes, bytes]] = []
-        for row in self.records.among(prefix, above(prefix), NAME_AT, names):
-            if group and group[0][0][:NAME_AT] != row[0][:NAME_AT]:
-                yield int.from_bytes(group[0][0][2:NAME_AT], "big"), self.read(group, damage)
-                group = []
-            group.append(row)
-        if group:
-            yield int.from_bytes(group[0][0][2:NAME_AT], "big"), self.read(group, damage)
+        if len(names) << bits <= _MAX_LOOKUPS:
+            for number in range(1 << bits):
+                head = prefix + number.to_bytes(2, "big")
+                if summaries := self.records.get_all(head + name for name in names):
+                    yield number, self.read(summaries, damage)
+            return
+        rows = self.records.among(prefix, above(prefix), NAME_AT, names)
+        for head, group in groupby(rows, key=lambda row: row[0][:NAME_AT]):
+            yield int.from_bytes(head[2:], "big"), self.read(group, damage)
 
     def read(self, summaries: Iterable[tuple[bytes, bytes]], damage: Damage) -> list[Block]:
         """Return the blocks of these summaries; those that cannot be put together are counted."""
@@ -122,30 +136,10 @@ class BlockRecords:
         return blocks
 
 
-def row_of(block: Block, log: bytes) -> int | None:
-    """Return the height of a log in a block, or None if the block does not have it."""
-    at = first_row(block, log)
-    if block.heights[at * ROW_SIZE : at * ROW_SIZE + LOG_SIZE] != log:
-        return None
-    return int.from_bytes(block.heights[at * ROW_SIZE + LOG_SIZE : (at + 1) * ROW_SIZE], "big")
-
-
-def first_row(block: Block, log: bytes) -> int:
-    """Return the number of the first row whose log is not before `log`."""
-    low, high, heights = 0, len(block.heights) // ROW_SIZE, block.heights
-    while low < high:
-        middle = (low + high) // 2
-        if heights[middle * ROW_SIZE : middle * ROW_SIZE + LOG_SIZE] < log:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 def rows_from(block: Block, log: bytes) -> Iterator[tuple[bytes, str, int, int]]:
     """Yield (log key, schema id, height, block) of the rows from a log on."""
     heights = block.heights
-    for at in range(first_row(block, log) * ROW_SIZE, len(heights), ROW_SIZE):
+    for at in range(first_row(block.heights, log) * ROW_SIZE, len(heights), ROW_SIZE):
         middle = at + LOG_SIZE
         yield (
             heights[at:middle],
@@ -153,6 +147,3 @@ def rows_from(block: Block, log: bytes) -> Iterator[tuple[bytes, str, int, int]]
             int.from_bytes(heights[middle : at + ROW_SIZE], "big"),
             block.block,
         )
-
-
-__all__ = ["BLOCKS", "VECTORS", "BlockKey", "BlockRecords", "Damage", "first_row", "row_of", "rows_from"]

@@ -53,12 +53,13 @@ class FollowedForm:
     """A topic to follow. `check` raises `RecordError` for a malformed key or value; an empty value removes.
 
     `replaces` says whether a value takes effect in the place of the present one; without it the later one
-    does.
+    does. `pack` shortens a value to the parts that tables need.
     """
 
     topic: str
     check: Callable[[bytes, bytes], object]
     replaces: Callable[[bytes | None, bytes], bool] | None = None
+    pack: Callable[[bytes, bytes], bytes] | None = None
 
 
 class ReadingState(Enum):
@@ -244,6 +245,8 @@ class FollowedTopic:
                 # A decision that depends on the present value comes after the records before it.
                 if not message.value or self._form.replaces(self.records.get(message.key), message.value):
                     self.records.apply([(message.key, message.value)])
+            elif self._form.pack is not None:
+                accepted.append((message.key, self._form.pack(message.key, message.value)))
             else:
                 accepted.append((message.key, message.value))
         self.records.apply(accepted)

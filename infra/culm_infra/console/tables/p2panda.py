@@ -19,7 +19,7 @@ from culm_infra.console.tables import (
     TableRow,
     TableSpec,
 )
-from culm_infra.console.tables.blocks import BLOCKS, VECTORS, BlockRecords, Damage, row_of, rows_from
+from culm_infra.console.tables.blocks import BLOCKS, VECTORS, BlockRecords, Damage, rows_from
 from culm_infra.console.tables.follower import combined
 from culm_infra.console.tables.log_entries import entries_section
 from culm_infra.console.tables.p2panda_peers import PeersTable
@@ -33,6 +33,7 @@ from culm_infra.console.tables.paging import (
 )
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.operation import decode_operation
+from culm_topics.logs.block_lag import height_of
 from culm_topics.logs.records import LogRecord, block_of
 from culm_topics.records import LOG_KEY_SIZE, split_log_key
 
@@ -117,7 +118,9 @@ class LogsTable:
             bits = self._blocks.block_bits()
             here = [] if bits is None else self._blocks.in_block(bits, block_of(log, bits), damage)
             heights = {
-                block.schema_id: height for block in here if (height := row_of(block, log)) is not None
+                block.schema_id: height
+                for block in here
+                if (height := height_of(block.heights, log)) is not None
             }
             if not heights and not damage.torn:
                 raise NotFound(f"there is no log {public_key.hex()}/{log_id} in blocks")
@@ -132,7 +135,7 @@ class LogsTable:
             peers: list[list[Any]] = [
                 [vector.peer_id.hex(), holds, max(height - holds, 0)]
                 for vector in vectors
-                if (holds := row_of(vector, log)) is not None
+                if (holds := height_of(vector.heights, log)) is not None
             ]
             entries = entries_section(scan, self._sources.kafka, log, _action)
         notes = [held.note, vector_damage.note]

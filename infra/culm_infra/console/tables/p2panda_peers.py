@@ -18,7 +18,7 @@ from culm_infra.console.tables import (
     TableRow,
     TableSpec,
 )
-from culm_infra.console.tables.blocks import BLOCKS, VECTORS, BlockRecords, Damage, row_of
+from culm_infra.console.tables.blocks import BLOCKS, VECTORS, BlockRecords, Damage
 from culm_infra.console.tables.follower import FollowedForm, combined
 from culm_infra.console.tables.packed import above
 from culm_infra.console.tables.paging import (
@@ -28,7 +28,8 @@ from culm_infra.console.tables.paging import (
     hex_search,
     key_bytes,
 )
-from culm_topics.logs.block_lag import BlockLag, lags_in_block, rows_of
+from culm_topics.logs.block_lag import BlockLag, height_of, lags_in_block, rows_of
+from culm_topics.logs.blocks import Block
 from culm_topics.p2panda.announcements import ANNOUNCEMENTS_TOPIC, PeerAnnouncement
 from culm_topics.records import PEER_ID_SIZE, check_peer_key, split_log_key
 
@@ -122,23 +123,23 @@ class PeersTable:
 
     def _lags(self, peers: Sequence[bytes], damage: Damage) -> dict[bytes, _Lag]:
         lags: dict[bytes, _Lag] = defaultdict(_Lag)
-        for lag in self._block_lags(peers, damage, lags):
-            lags[lag.peer_id].add(lag)
+        for vectors, blocks in self._compared(peers, damage):
+            for vector in vectors:
+                lags[vector.peer_id].held += vector.log_count
+            for lag in lags_in_block(blocks, vectors):
+                lags[lag.peer_id].add(lag)
         return lags
 
-    def _block_lags(
-        self, peers: Sequence[bytes], damage: Damage, lags: dict[bytes, _Lag] | None = None
-    ) -> Iterator[BlockLag]:
+    def _compared(
+        self, peers: Sequence[bytes], damage: Damage
+    ) -> Iterator[tuple[Sequence[Block], Sequence[Block]]]:
+        """Yield the vectors of these peers in one block, and the logs of that block by schema."""
         bits = self._vectors.block_bits()
         if bits is None or not peers:
             return
         is_comparable = bits == self._blocks.block_bits()
         for number, vectors in self._vectors.of_sets(bits, peers, damage):
-            if lags is not None:
-                for vector in vectors:
-                    lags[vector.peer_id].held += vector.log_count
-            if is_comparable and vectors:
-                yield from lags_in_block(self._blocks.in_block(bits, number, damage), vectors)
+            yield vectors, self._blocks.in_block(bits, number, damage) if is_comparable else ()
 
     def _row(self, peer: bytes, lag: _Lag | None) -> TableRow:
         value = self._announcements.get(peer)
@@ -163,10 +164,13 @@ class PeersTable:
         damage = Damage("block-vectors")
         by_schema: dict[str, _Lag] = defaultdict(_Lag)
         with self._sources.scans.open() as scan:
-            total = self._lags([peer], damage).get(peer)
-            for lag in self._block_lags([peer], damage):
-                by_schema[lag.schema_id].add(lag)
-            behind = heapq.nlargest(_SHOWN_LOGS, self._behind(peer, damage), key=lambda row: row[-1])
+            total, behind = _Lag(), list[list[Any]]()
+            for vectors, blocks in self._compared([peer], damage):
+                total.held += sum(vector.log_count for vector in vectors)
+                for lag in lags_in_block(blocks, vectors):
+                    total.add(lag)
+                    by_schema[lag.schema_id].add(lag)
+                behind = heapq.nlargest(_SHOWN_LOGS, (*behind, *_behind(vectors, blocks)), key=_by_lag)
             scan.records += sum(lag.logs for lag in by_schema.values())
         value = self._announcements.get(peer)
         announced = None if value is None else PeerAnnouncement.decode(value)
@@ -183,8 +187,8 @@ class PeersTable:
                 DetailField("Peer", peer.hex(), "id"),
                 DetailField("Announces", [] if announced is None else list(announced.schema_ids), "list"),
                 DetailField("Offers", _offers(announced)),
-                DetailField("Logs held", 0 if total is None else total.held, "count"),
-                DetailField("Entries behind", 0 if total is None else total.entries_behind, "count"),
+                DetailField("Logs held", total.held, "count"),
+                DetailField("Entries behind", total.entries_behind, "count"),
                 DetailField("State", _state(total), "state"),
             ),
             (
@@ -214,18 +218,19 @@ class PeersTable:
             scan.result(),
         )
 
-    def _behind(self, peer: bytes, damage: Damage) -> Iterator[list[Any]]:
-        bits = self._vectors.block_bits()
-        if bits is None or bits != self._blocks.block_bits():
-            return
-        for number, vectors in self._vectors.of_sets(bits, [peer], damage):
-            blocks = self._blocks.in_block(bits, number, damage)
-            for log, holds in (row for vector in vectors for row in rows_of(vector.heights)):
-                for block in blocks:
-                    height = row_of(block, log)
-                    if height is not None and height > holds:
-                        public_key, log_id = split_log_key(log)
-                        yield [public_key.hex(), str(log_id), block.schema_id, holds, height, height - holds]
+
+def _behind(vectors: Sequence[Block], blocks: Sequence[Block]) -> Iterator[list[Any]]:
+    """Yield the logs of a block in which a peer is behind, as rows of a section."""
+    for log, holds in (row for vector in vectors for row in rows_of(vector.heights)):
+        for block in blocks:
+            height = height_of(block.heights, log)
+            if height is not None and height > holds:
+                public_key, log_id = split_log_key(log)
+                yield [public_key.hex(), str(log_id), block.schema_id, holds, height, height - holds]
+
+
+def _by_lag(row: list[Any]) -> int:
+    return int(row[-1])
 
 
 def _offers(announced: PeerAnnouncement | None) -> str | None:

@@ -108,6 +108,13 @@ class PackedRecords:
             row = self._database.execute("SELECT value FROM records WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
+    def get_all(self, keys: Iterable[bytes]) -> list[Packed]:
+        """Return the records of these keys, as far as they are present."""
+        query = "SELECT key, value FROM records WHERE key = ?"
+        with self._lock:
+            rows = (self._database.execute(query, (key,)).fetchone() for key in keys)
+            return [row for row in rows if row is not None]
+
     def select(self, low: bytes, high: bytes, *, limit: int = -1, match: Match | None = None) -> list[Packed]:
         """Return records from key `low` on, below `high`, in order of the keys."""
         condition, values = _where(low, high, match)
