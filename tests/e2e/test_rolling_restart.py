@@ -144,6 +144,7 @@ async def drained(target: FullEdge) -> int | None:
         text=True,
         check=False,
     )
+    print(f"\n{done.stderr}{done.stdout}")
     assert done.returncode == 0, done.stderr
     assert "has drained" in done.stdout
     return await asyncio.to_thread(target.edge.process.ended, _END_LIMIT_S)
