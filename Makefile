@@ -47,8 +47,17 @@ diagrams: $(STAMP)  ## Draw docs/diagrams/*.svg and docs/screens/*.svg from the 
 	$(BIN)/python -m docs.diagrams.render
 	$(BIN)/python -m docs.screens.render
 
+# Brokers, jobs and indexes ask the disk for thousands of syncs that no test needs: it kills processes, never
+# the machine. Where memory has room for ten times their files, they are there; what fails leaves them.
+IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$6 == "/dev/shm" && $$4 > 8000000 {print $$6}')
+# Its name is short, since the path of a socket has a limit.
+SCRATCH := $(IN_MEMORY:%=%/culm-$(firstword $(shell pwd | cksum)))
+ENTER_SCRATCH := $(if $(SCRATCH),rm -rf $(SCRATCH) && mkdir -m 700 $(SCRATCH) && export TMPDIR=$(SCRATCH) SPARK_LOCAL_DIRS=$(SCRATCH) &&)
+IN_SCRATCH := $(if $(SCRATCH),--basetemp $(SCRATCH)/t)
+LEAVE_SCRATCH := $(if $(SCRATCH),&& rm -rf $(SCRATCH))
+
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not kafka and not spark and not soak and not deploy" $(DURATIONS)
+	$(ENTER_SCRATCH) $(BIN)/python -m pytest -n $(WORKERS) -m "not kafka and not spark and not soak and not deploy" $(DURATIONS) $(IN_SCRATCH) $(LEAVE_SCRATCH)
 	$(MAKE) test-optimised
 	$(MAKE) test-components
 
@@ -62,17 +71,12 @@ OPTIMISED := $(wildcard $(addprefix tests/models/,test_[!s]*.py bamboo/test_*.py
 test-optimised: $(STAMP)
 	$(BIN)/python -m pytest -p tests.support.process.optimised --hypothesis-profile few $(OPTIMISED)
 
-# Brokers, jobs and indexes ask the disk for thousands of syncs that no test needs: it kills processes, never
-# the machine. Where memory has room for ten times their files, they are there; what fails leaves them.
-IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$6 == "/dev/shm" && $$4 > 8000000 {print $$6}')
-SCRATCH := $(IN_MEMORY:%=%/culm-tests-$(firstword $(shell pwd | cksum)))
-
-# Three processes with a broker and a Spark session each take one file after the other.
+# Three processes with a broker and a Spark session each take one file after the other. They collect the files
+# that have such tests alone: all files cost each of them ten seconds.
+COMPONENTS = $(sort $(shell grep -rlE 'mark\.(kafka|spark)' --include='test_*.py' tests))
 .PHONY: test-components
 test-components: $(STAMP)
-	$(if $(SCRATCH),rm -rf $(SCRATCH) && mkdir -m 700 $(SCRATCH) && export TMPDIR=$(SCRATCH) SPARK_LOCAL_DIRS=$(SCRATCH) &&) \
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak and not deploy" $(DURATIONS) \
-	$(if $(SCRATCH),&& rm -rf $(SCRATCH))
+	$(ENTER_SCRATCH) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak and not deploy" $(DURATIONS) $(IN_SCRATCH) $(COMPONENTS) $(LEAVE_SCRATCH)
 
 test-deploy: $(STAMP)  ## Check what is deployed (infra/deploy) with the programs that read it; they are fetched into build/tools.
 	$(BIN)/python -m pytest -m "deploy and not soak" $(DURATIONS) tests/deploy tests/infra/console/browser

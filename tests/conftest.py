@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -21,6 +22,7 @@ settings.register_profile("long", deadline=None, max_examples=500)
 # For runs that look for another kind of fault than new examples would show.
 settings.register_profile("few", deadline=None, max_examples=3, stateful_step_count=10)
 
+_MARK = re.compile(r"mark\.(kafka|spark)")
 _BROKER = pytest.StashKey[Broker]()
 
 
@@ -73,6 +75,14 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first: where several processes share the files, the last ones to begin should be short."""
     items.sort(key=_how_late)
+    marked = {
+        item.path for item in items if any(item.get_closest_marker(name) for name in ("kafka", "spark"))
+    }
+    for path in marked:
+        if not _MARK.search(path.read_text()):
+            raise pytest.UsageError(
+                f"{path}: `make test-components` looks for the text mark.kafka or mark.spark"
+            )
 
 
 def _how_late(item: pytest.Item) -> int:
