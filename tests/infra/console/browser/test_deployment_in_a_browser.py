@@ -14,7 +14,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from culm_infra.demo.kit.processes import CulmProcess, environment
-from culm_infra.protocols import CONSOLE_TABLES
 from culm_topics.kafka.clients import producer
 from tests.support.console_page.browser import DESKTOP, PHONE, chromium, page_of
 from tests.support.console_page.screens import font_environment, screenshot
@@ -107,8 +106,7 @@ def look(world: World, url: str, folder: Path) -> None:
             print(f"green {time.monotonic() - started_s:.1f} s after the start")
         with page_of(browser, f"{address}#/table/p2panda-logs", size=DESKTOP, storage_state=state) as page:
             page.set_default_timeout(PATIENCE_MS)
-            if CONSOLE_TABLES:
-                tables(page, address)
+            tables(page, address)
 
 
 def fill_sparklines(page: Page, points: int) -> None:
@@ -128,6 +126,11 @@ def tables(page: Page, address: str) -> None:
     """Read logs, one log whole, and the newest refusal."""
     rows = page.locator("main tbody tr")
     expect(rows.first).to_be_visible(timeout=PATIENCE_MS)
+    for _ in range(60):
+        if "of 6" in (page.locator("main .place").text_content() or ""):
+            break
+        page.get_by_role("button", name="Refresh").click()
+        page.wait_for_timeout(1_000)
     assert rows.count() == 6
     rows.first.click()
     expect(page.locator("#panel .scan")).to_contain_text("The limit is")

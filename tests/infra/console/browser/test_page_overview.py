@@ -59,7 +59,17 @@ def test_rows_are_updated_in_place_and_keep_the_focus(console: GeneratedConsole,
     console.deployment.set_edge("edge-4", "down", 3, "gone")
     console.deployment.set_edge("edge-2", "not_ready", 2, "building the index")
     expect(row).to_contain_text("building the index")
+    expect(page.locator(EDGES).nth(1)).to_contain_text("edge-2")
     assert page.evaluate("document.activeElement.marked === true")
+    # Rows that moved have the borders of their new place.
+    borders = [
+        page.locator(EDGES)
+        .nth(place)
+        .locator("td")
+        .first.evaluate("cell => getComputedStyle(cell).borderBottomWidth")
+        for place in range(4)
+    ]
+    assert borders == ["1px", "1px", "1px", "0px"]
     assert page.evaluate("document.activeElement.textContent.includes('edge-2')")
 
 

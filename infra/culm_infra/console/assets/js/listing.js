@@ -2,9 +2,6 @@
 
 import { h } from "./dom.js";
 
-const insert = (parent, child, before) =>
-  parent.moveBefore && child.isConnected ? parent.moveBefore(child, before) : parent.insertBefore(child, before);
-
 /**
  * Rows of a table by key. An update changes what differs: rows are kept, moved, made and removed; the one that
  * holds the focus keeps it.
@@ -34,7 +31,7 @@ export class KeyedRows {
       }
       row.update(item, ...rest);
       if (row.element === place) place = place.nextElementSibling;
-      else insert(this._body, row.element, place);
+      else this._body.insertBefore(row.element, place);
     }
     for (const [key, row] of this._rows) {
       if (kept.has(key)) continue;

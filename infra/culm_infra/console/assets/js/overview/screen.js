@@ -154,9 +154,11 @@ function showKafka(place, kafka) {
 /** Parts whose severity or state asks for attention. */
 export const failing = (document_) => [...document_.edges, ...document_.jobs].filter((member) => member.severity >= 2).length;
 
+const lags = (member) => member.lag_records > 0 || (member.queries ?? []).some((query) => query.lag_records > 0);
+
 function predicate(member) {
   const broken = (member.queries ?? []).filter((query) => ["failed", "restarting", "stalled", "stopped"].includes(query.state));
-  if (member.state === "ready") return broken.length > 0 ? `has ${plural(broken.length, "query", "queries")} that failed` : "needs attention";
+  if (member.state === "ready") return broken.length > 0 ? `has ${plural(broken.length, "query", "queries")} that failed` : lags(member) ? "is falling behind" : "needs attention";
   return { older: "is of an older version", refused: "refuses the console", unknown: "gives no usable answer" }[member.state] ?? `is ${member.state.replaceAll("_", " ")}`;
 }
 

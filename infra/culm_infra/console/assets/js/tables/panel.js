@@ -7,7 +7,7 @@ import { badge, glyph } from "../icons.js";
 import { id } from "../ids.js";
 import { cell, table } from "../listing.js";
 import { banner } from "../shell.js";
-import { cellClass, inRow, whole } from "./values.js";
+import { cellClass, inRow, isBlock, whole } from "./values.js";
 
 const SHOWN = 100;
 const NARROW = "(max-width: 760px)";
@@ -156,7 +156,7 @@ function panelSection(section) {
   const valuesOf = (row) => (Array.isArray(row) ? row : columns.map((column) => (row.cells ?? row)[column.name]));
   const make = (row) => {
     const values = valuesOf(row);
-    return h("tr", { role: "row" }, columns.map((column, at) => cell(column, inRow(column.what, values[at]))));
+    return h("tr", { role: "row" }, columns.map((column, at) => cell(column, isBlock(values[at]) ? whole("hex", values[at]) : inRow(column.what, values[at]))));
   };
   body.append(...section.rows.slice(0, SHOWN).map(make));
   const more = h("button", { type: "button", class: "more", hidden: section.rows.length <= SHOWN }, `Show all ${count(section.rows.length)} rows`);

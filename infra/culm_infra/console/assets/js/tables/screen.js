@@ -11,6 +11,7 @@ import { cellClass, inRow, sortKey } from "./values.js";
 const LIMITS = [25, 50, 100, 200];
 const PAUSE_MS = 250;
 const AGAIN_MS = 10_000;
+const SOON_MS = 5_000;
 
 /** Return the screen of a table. `navigate(route)` changes the address; `onUnauthorized()` asks for the token. */
 export function tableScreen(spec, { search, navigate, onUnauthorized }) {
@@ -28,7 +29,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
   };
   const field = h("input", {
     type: "search",
-    placeholder: spec.search || "Search",
+    placeholder: spec.search ? spec.search[0].toUpperCase() + spec.search.slice(1) : "Search",
     "aria-label": `Search: ${spec.search || spec.title}`,
     "aria-keyshortcuts": "/",
     spellcheck: "false",
@@ -117,6 +118,8 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
     rows.parentElement.hidden = isEmpty;
     nothing.hidden = !isEmpty;
     if (isEmpty) setChildren(nothing, nothingHere());
+    // Rows that the console is still reading come by themselves; rows under somebody's hands stay as they are.
+    if ((isEmpty && !field.value) || (!answer.complete && !body.contains(document.activeElement))) timer = setTimeout(load, SOON_MS);
     note.hidden = !answer.note && answer.complete;
     setText(note, answer.note || (answer.complete ? "" : "These are not all rows: the console has not read all of the topic yet."));
     const first = before.length * limit + 1;

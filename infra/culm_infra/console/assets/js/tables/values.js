@@ -8,7 +8,12 @@ import { copyButton, id } from "../ids.js";
 const NUMBERS = new Set(["count", "bytes", "rate"]);
 const LISTED = 4;
 const LONG = 200;
+/** Text without a place to wrap it, such as a schema id. */
+const UNBROKEN = /^\S{36,}$/;
 const HEX = /^(?:[0-9a-fA-F]{2}){33,}$/;
+
+/** Bytes in hex that deserve a block of their own: entries, proofs, records. */
+export const isBlock = (value) => typeof value === "string" && /^(?:[0-9a-fA-F]{2}){80,}$/.test(value);
 
 /** Return the class of a column's cells. */
 export const cellClass = (kind) => (NUMBERS.has(kind) ? "number" : String(kind ?? "text"));
@@ -27,6 +32,7 @@ export function inRow(kind, value) {
   if (kind === "count" || kind === "bytes" || kind === "rate") return h("span", { class: "value" }, number(kind, value));
   const text = plain(value);
   if (HEX.test(text)) return id(text);
+  if (UNBROKEN.test(text)) return id(text, { longest: 30 });
   if (text.length > LONG) return h("span", { "data-full": text.slice(0, 2_000) }, `${text.slice(0, LONG)}…`);
   return h("span", null, text);
 }
