@@ -82,7 +82,7 @@ test-deploy: $(STAMP)  ## Check what is deployed (infra/deploy) with the program
 	$(BIN)/python -m pytest -m "deploy and not soak" $(DURATIONS) tests/deploy tests/infra/console/browser
 
 console-screens: $(STAMP)  ## Write docs/screens/console-*.png from the test that looks at a real deployment in Chromium.
-	CONSOLE_SCREENS=docs/screens $(BIN)/python -m pytest -m deploy tests/infra/console/browser/test_deployment_in_a_browser.py
+	CONSOLE_SCREENS=docs/screens $(BIN)/python -m pytest --basetemp /tmp/culm-screens -m deploy tests/infra/console/browser/test_deployment_in_a_browser.py
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
 	$(BIN)/python -m pytest -p tests.support.process.optimised tests/models tests/conform $(OPTIMISED)

@@ -25,7 +25,7 @@ class NotSignalled(InfraError):
 
 
 class RunningProcess:
-    """A process that serves the status socket at a path; use `opened`."""
+    """A process that serves the status socket at a path; use `serving`."""
 
     def __init__(self, path: Path, pid: int, descriptor: int) -> None:
         self.path = path
@@ -34,7 +34,7 @@ class RunningProcess:
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Path) -> Iterator[RunningProcess]:
+    def serving(cls, path: Path) -> Iterator[RunningProcess]:
         """Open the process that serves the socket.
 
         Raises `NothingRuns`, `StatusSocketError`, `NotSignalled`.

@@ -34,12 +34,12 @@ class ClosingDoor:
         self.begun = begun or asyncio.Event()
         self._open: set[HttpConnection] = set()
 
-    def opened(self, connection: HttpConnection) -> bool:
+    def connection_opened(self, connection: HttpConnection) -> bool:
         """Note a new connection; returns whether it was opened too late to be served."""
         self._open.add(connection)
         return self.begun.is_set()
 
-    def closed(self, connection: HttpConnection) -> None:
+    def connection_closed(self, connection: HttpConnection) -> None:
         """Forget a connection that has ended."""
         self._open.discard(connection)
 

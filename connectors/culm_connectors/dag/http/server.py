@@ -115,7 +115,7 @@ class BoundedHttp(H11Protocol):
         self._leaving: asyncio.TimerHandle | None = None
         bounds = config.bounds
         self._rate = LeastRate(bounds.write_bytes_per_second, bounds.write_timeout_s)
-        if config.closing.opened(self):
+        if config.closing.connection_opened(self):
             self.app_state = {**self.app_state, LATE: True}
         super().connection_made(transport)
         # Data that the system does not accept is data that the client does not read: all of it counts.
@@ -130,7 +130,7 @@ class BoundedHttp(H11Protocol):
         self._set_taken()
         if self._going_on is not None:
             self._going_on.cancel()
-        self._closing.closed(self)
+        self._closing.connection_closed(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

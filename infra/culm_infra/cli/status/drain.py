@@ -55,7 +55,7 @@ def drain(
     from culm_topics.status_socket import CONNECTOR_SOCKET
 
     folder = connector_directory(stack.load(connector={"directory": directory}))
-    with _explained(folder), RunningProcess.opened(folder / CONNECTOR_SOCKET) as process:
+    with _explained(folder), RunningProcess.serving(folder / CONNECTOR_SOCKET) as process:
         before = process.status()
         if before is None:
             raise NotDrained(f"the connector in {folder} ends already", hint="wait until it has ended")
