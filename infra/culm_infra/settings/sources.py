@@ -34,6 +34,7 @@ from culm_infra.settings.names import (
 )
 from culm_infra.settings.toml_lines import KeyPath, key_lines
 from culm_infra.settings.tree import CulmSettings
+from culm_topics.kafka.variables import property_name
 
 DIRECTORIES = PlatformDirs("culm", appauthor=False)
 
@@ -41,8 +42,6 @@ _FREE_NAMES: Final = {("kafka",): ".", ("topic_config",): "-", ("job", "metrics_
 """Tables whose names are not in the tree, with the character that an underscore stands for in a variable."""
 _FLATTENED: Final = {"kafka": 1, "topic_config": 2}
 """Tables of Kafka's properties, whose names have dots that TOML reads as tables; with their depth."""
-_UNDERSCORED: Final = frozenset({"log_level"})
-"""Kafka's properties whose names have an underscore."""
 _POD: Final = re.compile(r"SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?)?")
 _LINE: Final = re.compile(r"at line ([0-9]+), column [0-9]+")
 
@@ -238,7 +237,7 @@ def _free_name(name: str) -> tuple[KeyPath, Setting] | None:
     for free, stands_for in _FREE_NAMES.items():
         rest = parts[len(free) :]
         if parts[: len(free)] == free and all(rest) and len(rest) <= (2 if free == ("topic_config",) else 1):
-            first = rest[0] if rest[0] in _UNDERSCORED else rest[0].replace("_", stands_for)
+            first = property_name(rest[0]) if stands_for == "." else rest[0].replace("_", stands_for)
             return (*free, first, *(part.replace("_", ".") for part in rest[1:])), by_path()[free]
     return None
 

@@ -230,6 +230,44 @@ def test_the_environment_names_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_a_property_may_have_a_variable_of_its_own_and_a_secret_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "password"
+    secret.write_text("s3cret\n")
+    monkeypatch.setenv("CULM_BOOTSTRAP_FILE", str(tmp_path / "address"))
+    (tmp_path / "address").write_text("kafka:9092")
+    monkeypatch.setenv("CULM_KAFKA", '{"client.id": "me", "sasl.username": "old"}')
+    monkeypatch.setenv("CULM_KAFKA__SASL_USERNAME", "new")
+    monkeypatch.setenv("CULM_KAFKA__SASL_PASSWORD_FILE", str(secret))
+    monkeypatch.setenv("CULM_KAFKA__LOG_LEVEL", "3")
+    kafka_settings = local_kafka()
+    assert kafka_settings.bootstrap == "kafka:9092"
+    assert kafka_settings.options == {
+        "client.id": "me",
+        "sasl.username": "new",
+        "sasl.password": "s3cret",
+        "log_level": "3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"CULM_KAFKA": "[]"}, "CULM_KAFKA"),
+        ({"CULM_KAFKA__SASL_PASSWORD_FILE": "/nowhere"}, "CULM_KAFKA__SASL_PASSWORD_FILE"),
+        ({"CULM_PREFIX": "a.", "CULM_PREFIX_FILE": "/nowhere"}, "CULM_PREFIX_FILE"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named(
+    variables: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(KafkaSettingsError, match=named):
+        local_kafka("kafka:9092")
+
+
 def test_the_environment_holds_for_an_address_too_and_not_for_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

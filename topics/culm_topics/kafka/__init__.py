@@ -1,7 +1,8 @@
 """Access to Kafka itself: clients, administration, rights.
 
 - `clients`: settings, and factories for producer, consumer and admin client; `java_client`: the properties
-  under the Java client's names, for Spark; `local`: the default address of Kafka.
+  under the Java client's names, for Spark; `local`: the default address of Kafka;
+  `variables`: the environment variables about it.
 - `admin`: creates, lists and checks topics against the catalogue; `cluster`: whether there are brokers.
 - `acls`: the rights each program needs, and a script that grants them; `strimzi`: topics and rights as
   resources of Strimzi.

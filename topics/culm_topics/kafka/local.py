@@ -1,12 +1,10 @@
 """The default address of Kafka: from environment variables, else the local stack that is running.
 
 `culm stack up` leaves its address in a file in the user's data directory, so that a program on the same
-machine finds it without knowing how the stack is run. Of the command line's variables, only those that
-`local_kafka` names are read here: neither one variable per property of Kafka, nor names with `_FILE`.
+machine finds it without knowing how the stack is run. Of the command line's variables, those about Kafka are
+read here, with the same meaning. Settings files are for commands.
 """
 
-import json
-import os
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +13,7 @@ from pydantic import ValidationError
 
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.variables import kafka_properties, variable
 from culm_topics.topic_spec import DEFAULT_PREFIX
 
 ADDRESS_FILE: Final = "bootstrap"
@@ -35,31 +34,29 @@ def named_kafka(kafka: KafkaSettings | str | None) -> KafkaSettings:
 
 
 def local_kafka(bootstrap: str | None = None) -> KafkaSettings:
-    """Return the settings for an address, or CULM_BOOTSTRAP, with CULM_PREFIX and CULM_KAFKA.
+    """Return the settings for an address, or CULM_BOOTSTRAP, with CULM_PREFIX and properties of librdkafka.
 
-    CULM_KAFKA holds librdkafka properties as JSON. Without an address and without CULM_BOOTSTRAP the address
-    is that of the local stack named by CULM_STACK__DIRECTORY or CULM_STACK__NAME, by default the stack that
-    `culm stack up` starts. Raises `KafkaSettingsError` if there is neither.
+    CULM_KAFKA holds properties as JSON; CULM_KAFKA__SECURITY_PROTOCOL, for example, is `security.protocol`.
+    Each variable may have `_FILE` behind its name, and then names a file that has the value. Without an
+    address and without CULM_BOOTSTRAP the address is that of the local stack named by CULM_STACK__DIRECTORY
+    or CULM_STACK__NAME, by default the stack that `culm stack up` starts. Raises `KafkaSettingsError` if
+    there is neither, or if a variable is wrong.
     """
-    bootstrap = bootstrap or os.environ.get("CULM_BOOTSTRAP") or _local_stack()
+    bootstrap = bootstrap or variable("CULM_BOOTSTRAP") or _local_stack()
     try:
         return KafkaSettings(
-            bootstrap=bootstrap,
-            prefix=os.environ.get("CULM_PREFIX", DEFAULT_PREFIX),
-            options=json.loads(os.environ.get("CULM_KAFKA", "{}")),
+            bootstrap=bootstrap, prefix=variable("CULM_PREFIX") or DEFAULT_PREFIX, options=kafka_properties()
         )
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False)
         )
         raise KafkaSettingsError(f"the environment's settings of Kafka are wrong: {wrong}") from error
-    except ValueError as error:
-        raise KafkaSettingsError("CULM_KAFKA is no JSON object of librdkafka properties") from error
 
 
 def _local_stack() -> str:
-    named = os.environ.get("CULM_STACK__DIRECTORY")
-    directory = Path(named) if named else stack_directory(os.environ.get("CULM_STACK__NAME", "default"))
+    named = variable("CULM_STACK__DIRECTORY")
+    directory = Path(named) if named else stack_directory(variable("CULM_STACK__NAME") or "default")
     try:
         return (directory / ADDRESS_FILE).read_text().strip()
     except OSError as error:
