@@ -78,8 +78,11 @@ COMPONENTS = $(sort $(shell grep -rlE 'mark\.(kafka|spark)' --include='test_*.py
 test-components: $(STAMP)
 	$(ENTER_SCRATCH) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak and not deploy" $(DURATIONS) $(IN_SCRATCH) $(COMPONENTS) $(LEAVE_SCRATCH)
 
+# Also how a deployment is run: a cluster with rights for each program, a restart of all connectors under load.
+DEPLOYED := tests/deploy tests/infra/console/browser tests/e2e/test_secured_cluster.py tests/e2e/test_rolling_restart.py
+
 test-deploy: $(STAMP)  ## Check what is deployed (infra/deploy) with the programs that read it; they are fetched into build/tools.
-	$(BIN)/python -m pytest -m "deploy and not soak" $(DURATIONS) tests/deploy tests/infra/console/browser
+	$(BIN)/python -m pytest -m "deploy and not soak" $(DURATIONS) $(DEPLOYED)
 
 console-screens: $(STAMP)  ## Write docs/screens/console-*.png from the test that looks at a real deployment in Chromium.
 	CONSOLE_SCREENS=docs/screens $(BIN)/python -m pytest --basetemp /tmp/culm-screens -m deploy tests/infra/console/browser/test_deployment_in_a_browser.py

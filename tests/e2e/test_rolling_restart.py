@@ -34,7 +34,7 @@ from tests.support.hostile.honest_pairs import honest_pairs
 from tests.support.kafka.topic_io import read_all, read_rejected
 from tests.support.process.waiting import until, while_working
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.deploy, pytest.mark.timeout(1_800)]
 
 UNREADY_S, SPREAD_S = 1.0, 1.0
 _PAUSE_S = 0.2

@@ -21,7 +21,7 @@ from culm_topics.sds.keys import shard_of
 from tests.support.deployment.secured import NOBODY, PREFIX, USERS, Deployment, grant_all
 from tests.support.kafka.cluster import KafkaCluster, Node, running_cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.deploy]
 
 SCHEMA = "venue_0020c65567ae37efea293e34a9c7d13f8f2bf23dbdc3b5c7b9ab46293111c48fc78b"
 _TIMEOUT_S = 120.0
