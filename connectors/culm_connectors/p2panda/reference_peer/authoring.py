@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from culm_connectors.errors import ConnectorError
 from culm_connectors.logs.index.store import LmdbLogStore
-from culm_connectors.p2panda.reference_peer.documents import schema_fields
+from culm_connectors.p2panda.reference_peer.documents import StoredDocuments
 from culm_models.bamboo import Entry, lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE
@@ -24,7 +24,6 @@ from culm_models.p2panda.operations.operation import (
     CheckedOperation,
     Value,
     check_entry,
-    decode_operation,
     encode_operation,
     peek,
 )
@@ -125,7 +124,7 @@ class Author:
 
     def _checked_fields(self, draft: Draft, schema: str) -> dict[str, Value] | None:
         """The fields, if p2panda nodes take them. Raises `SchemaMismatchError`, `SchemaIdError`."""
-        known = schema_fields(self.store, schema)
+        known = StoredDocuments(self.store).fields_of(schema)
         check_fields(draft.action, schema, draft.fields, known)
         return dict(draft.fields) if draft.fields is not None else None
 
@@ -143,18 +142,14 @@ class Author:
 def has_schema_definition(store: LmdbLogStore, schema_id: str) -> bool:
     """Whether fields are checked against this schema: a system schema, or one whose definition is held."""
     schema = canonical_text(schema_id)
-    return SchemaId.parse(schema).is_system or schema_fields(store, schema) is not None
+    return SchemaId.parse(schema).is_system or StoredDocuments(store).fields_of(schema) is not None
 
 
 def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:
     """Return a document's operations that no held operation follows: an update should follow them."""
     operations: set[bytes] = set()
     followed: set[bytes] = set()
-    for public_key, log_id, height in store.log_heights(store.schema_ids()):
-        info = store.log_info(public_key, log_id)
-        if info is None or info.document_id != document_id:
-            continue
-        for entry, operation in store.entries(public_key, log_id, 1, height):
-            operations.add(check_entry(entry, operation, verify_signature=False).hash)
-            followed.update(decode_operation(operation).previous or ())
+    for added in StoredDocuments(store).operations(document_id):
+        operations.add(added.id)
+        followed.update(added.operation.previous or ())
     return tuple(sorted(operations - followed))

@@ -44,6 +44,8 @@ class StoredDocuments:
 
     def __init__(self, store: LmdbLogStore) -> None:
         self._store = store
+        self._types: dict[str, Fields | None] = {}
+        """Fields of the schemas that were asked for: many documents have few schemas."""
 
     def ids(self, schema_ids: Iterable[str] | None = None) -> Iterator[DocumentId]:
         """Return the ids of all documents, or of those with these schemas, in ascending order."""
@@ -55,7 +57,7 @@ class StoredDocuments:
 
     def document(self, document_id: DocumentId) -> StoredDocument | None:
         """Return a document; None if its create is not held."""
-        held = {added.id: added for added in self._operations(document_id)}
+        held = {added.id: added for added in self.operations(document_id)}
 
         def read(ids: Iterable[OperationId]) -> Mapping[OperationId, Operation]:
             return {operation_id: held[operation_id].operation for operation_id in ids}
@@ -65,20 +67,33 @@ class StoredDocuments:
         view, graph = document.view(), document.graph
         if view is None:
             return None
-        types = schema_fields(self._store, view.schema_id)
+        types = self.fields_of(view.schema_id)
         return StoredDocument(
             view=view,
             types=types,
             operations=len(graph.order),
             waiting=sum(1 for _ in graph.waiting()),
-            missing=tuple(sorted(graph.missing())),
+            missing=tuple(sorted(graph.missing() - refused.keys())),
             refused=refused,
             problems={} if types is None or view.fields is None else self._problems(view, types),
         )
 
     def view(self, view_id: DocumentViewId) -> DocumentView | None:
         """Return a document as it was at these heads; None if not all of its operations are held."""
-        return read_view(view_id, lambda operation_id: _read_operation(self._store, operation_id))
+        return read_view(view_id, self._read_operation)
+
+    def fields_of(self, schema: str) -> Fields | None:
+        """Return the fields of a schema; None if its definition is not held."""
+        if schema not in self._types:
+            self._types[schema] = definition_of(schema, self.view)
+        return self._types[schema]
+
+    def operations(self, document_id: DocumentId) -> Iterator[AuthoredOperation]:
+        """Return the operations of a document, log by log."""
+        for (public_key, log_id), height in self._logs.get(document_id, ()):
+            for entry, operation in self._store.entries(public_key, log_id, 1, height):
+                operation_id = check_entry(entry, operation, verify_signature=False).hash
+                yield AuthoredOperation(operation_id, public_key, decode_operation(operation))
 
     @cached_property
     def _logs(self) -> Mapping[DocumentId, list[tuple[LogKey, int]]]:
@@ -90,11 +105,12 @@ class StoredDocuments:
                 logs[info.document_id].append(((public_key, log_id), height))
         return logs
 
-    def _operations(self, document_id: DocumentId) -> Iterator[AuthoredOperation]:
-        for (public_key, log_id), height in self._logs.get(document_id, ()):
-            for entry, operation in self._store.entries(public_key, log_id, 1, height):
-                operation_id = check_entry(entry, operation, verify_signature=False).hash
-                yield AuthoredOperation(operation_id, public_key, decode_operation(operation))
+    def _read_operation(self, operation_id: OperationId) -> AuthoredOperation | None:
+        place = self._store.place_of(operation_id)
+        if place is None:
+            return None
+        ((_, operation),) = self._store.entries(*place.log, place.seq_num, place.seq_num)
+        return AuthoredOperation(operation_id, place.log[0], decode_operation(operation))
 
     def _problems(self, view: DocumentView, types: Fields) -> dict[str, DocumentError]:
         fields = view.fields or {}
@@ -108,20 +124,6 @@ class StoredDocuments:
                     f"{len(lacking)} of the documents that it names are not here: {lacking[0].hex()}"
                 )
         return dict(sorted(problems.items()))
-
-
-def schema_fields(store: LmdbLogStore, schema: str) -> Fields | None:
-    """Return the fields of a schema whose definition is held; None if it is not."""
-    documents = StoredDocuments(store)
-    return definition_of(schema, documents.view)
-
-
-def _read_operation(store: LmdbLogStore, operation_id: OperationId) -> AuthoredOperation | None:
-    place = store.place_of(operation_id)
-    if place is None:
-        return None
-    ((_, operation),) = store.entries(*place.log, place.seq_num, place.seq_num)
-    return AuthoredOperation(operation_id, place.log[0], decode_operation(operation))
 
 
 def _related(value: object) -> Iterator[OperationId]:
