@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from culm_connectors.logs.interchange import write_pairs
 from culm_infra.cli.root import run
+from tests.support.p2panda.logs import author, make_log, pairs
 
 Culm = Callable[..., list[Any]]
 
@@ -84,6 +86,23 @@ def test_a_schema_whose_definition_is_held_types_the_fields_and_names_what_is_mi
     (row,) = culm("documents", "show", created)
     assert row["fields"]["place"]["type"] == "relation"
     assert row["fields"]["place"]["value"] == place
+
+
+def test_a_schema_id_with_another_name_than_its_definition_is_a_problem_of_its_document_alone(
+    culm: Culm, tmp_path: Path
+) -> None:
+    """`publish` refuses to sign such an operation; others may send it."""
+    wrong = define(culm).replace("venue_", "house_")
+    honest = publish(culm, "create", "name=Reed", schema=f"venue_0020{'ab' * 32}")
+    (created,) = make_log(author("stranger"), 0, 1, schema_id=wrong)
+    with (tmp_path / "sent.jsonl").open("w") as file:
+        write_pairs(file, pairs([created]))
+    culm("peer", "import", str(tmp_path / "sent.jsonl"))
+    hostile = created.hash.hex()
+    rows = {row["document_id"]: row for row in culm("documents", "list")}
+    assert honest in rows
+    assert rows[hostile]["problems"]["(schema)"]["code"] == "p2panda.operation.schema"
+    culm("documents", "show", hostile, status=3)
 
 
 def test_a_blob_is_written_whole_or_not_at_all(

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from culm_connectors.logs.index.store import LmdbLogStore
 from culm_models.bamboo.log_store import LogKey
@@ -17,9 +18,13 @@ from culm_models.p2panda.documents.document import AuthoredOperation, Document, 
 from culm_models.p2panda.documents.errors import DocumentError, MissingRelationError
 from culm_models.p2panda.documents.schemas import definition_of, problems_of
 from culm_models.p2panda.documents.views import read_view
+from culm_models.p2panda.errors import P2pandaError, SchemaMismatchError
 from culm_models.p2panda.operations.identifiers import DocumentId, DocumentViewId, OperationId
 from culm_models.p2panda.operations.operation import Operation, check_entry, decode_operation
 from culm_models.p2panda.operations.schema import Fields, FieldType
+
+SCHEMA_PROBLEM: Final = "(schema)"
+"""Key of a problem of the schema; no field has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,8 @@ class StoredDocument:
     """A document with what its operations say about it.
 
     `types` are the types of its fields if the definition of its schema is held, else None. `problems` are
-    fields that do not match the schema, and relations to documents that are not held.
+    fields that do not match the schema, and relations to documents that are not held; `SCHEMA_PROBLEM` stands
+    for the schema itself.
     """
 
     view: DocumentView
@@ -36,7 +42,7 @@ class StoredDocument:
     waiting: int
     missing: tuple[OperationId, ...]
     refused: Mapping[OperationId, DocumentError]
-    problems: Mapping[str, DocumentError]
+    problems: Mapping[str, P2pandaError]
 
 
 class StoredDocuments:
@@ -67,7 +73,7 @@ class StoredDocuments:
         view, graph = document.view(), document.graph
         if view is None:
             return None
-        types = self.fields_of(view.schema_id)
+        types, problems = self._checked(view)
         return StoredDocument(
             view=view,
             types=types,
@@ -75,7 +81,7 @@ class StoredDocuments:
             waiting=sum(1 for _ in graph.waiting()),
             missing=tuple(sorted(graph.missing() - refused.keys())),
             refused=refused,
-            problems={} if types is None or view.fields is None else self._problems(view, types),
+            problems=problems,
         )
 
     def view(self, view_id: DocumentViewId) -> DocumentView | None:
@@ -112,10 +118,17 @@ class StoredDocuments:
         ((_, operation),) = self._store.entries(*place.log, place.seq_num, place.seq_num)
         return AuthoredOperation(operation_id, place.log[0], decode_operation(operation))
 
-    def _problems(self, view: DocumentView, types: Fields) -> dict[str, DocumentError]:
-        fields = view.fields or {}
-        problems = problems_of(fields, types)
-        for name, field in fields.items():
+    def _checked(self, view: DocumentView) -> tuple[Fields | None, Mapping[str, P2pandaError]]:
+        """Return the types of a document's fields, and what does not match them."""
+        try:
+            types = self.fields_of(view.schema_id)
+        except SchemaMismatchError as error:
+            # Anybody may send such a document.
+            return None, {SCHEMA_PROBLEM: error}
+        if types is None or view.fields is None:
+            return types, {}
+        problems = problems_of(view.fields, types)
+        for name, field in view.fields.items():
             if name in problems or not types[name].endswith(("relation", "relation_list")):
                 continue
             lacking = [i for i in _related(field.value) if self._store.place_of(i) is None]
@@ -123,7 +136,7 @@ class StoredDocuments:
                 problems[name] = MissingRelationError(
                     f"{len(lacking)} of the documents that it names are not here: {lacking[0].hex()}"
                 )
-        return dict(sorted(problems.items()))
+        return types, dict(sorted(problems.items()))
 
 
 def _related(value: object) -> Iterator[OperationId]:
