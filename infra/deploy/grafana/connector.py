@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from deploy.grafana.panels import ALL_IS_GOOD, INSTANCE, JOB, PROTOCOL, Dashboard, Panel, PanelRow, limits
-from deploy.grafana.shared import READY, UP, family, of_process, of_protocol, quantiles, rate, text_of
+from deploy.grafana.panels import INSTANCE, JOB, PROTOCOL, Dashboard, Panel, PanelRow, limits
+from deploy.grafana.shared import (
+    family,
+    of_process,
+    of_protocol,
+    of_readiness,
+    quantiles,
+    rate,
+    state_panel,
+    text_of,
+)
 
 _STATE: Final = PanelRow(
     "State",
     [
-        Panel(
-            "Ready",
-            [("culm_connector_ready{%i}", "{{instance}}")],
-            "none",
-            text_of("culm_connector_ready") + " `culm connector status` and /readyz have the reasons.",
-            kind="state-timeline",
-            thresholds=ALL_IS_GOOD,
-            states=READY,
-            width=6,
-        ),
-        Panel(
-            "Kafka",
-            [("culm_kafka_up{%i} and on (job, instance) culm_connector_ready", "{{instance}}")],
-            "none",
-            text_of("culm_kafka_up"),
-            kind="state-timeline",
-            thresholds=ALL_IS_GOOD,
-            states=UP,
-            width=6,
-        ),
+        *of_readiness("culm_connector_ready", "culm connector status"),
         Panel(
             "Time since the last progress",
             [('time() - culm_last_progress_timestamp_seconds{%i,query=""}', "{{instance}}")],
@@ -38,15 +28,12 @@ _STATE: Final = PanelRow(
             thresholds=limits(120, 300),
             width=6,
         ),
-        Panel(
+        state_panel(
             "Files",
-            [("culm_file_in_force{%i}", "{{file}} {{instance}}")],
-            "none",
+            "culm_file_in_force{%i}",
             text_of("culm_file_in_force"),
-            kind="state-timeline",
-            thresholds=ALL_IS_GOOD,
-            states={0: ("cannot be read", "red"), 1: ("in force", "green")},
-            width=6,
+            {0: ("cannot be read", "red"), 1: ("in force", "green")},
+            legend="{{file}} {{instance}}",
         ),
     ],
 )
@@ -69,8 +56,8 @@ _KAFKA: Final = PanelRow(
         ),
         family("culm_produce_in_flight_records", width=4),
         family("culm_produce_in_flight_bytes", width=4),
-        family("culm_dropped_records_total", "{{kind}} {{instance}}", "kind, instance", width=8),
-        family("culm_datagrams_refused_total", "{{reason}} {{instance}}", "reason, instance", width=8),
+        family("culm_dropped_records_total", "kind, instance", width=8),
+        family("culm_datagrams_refused_total", "reason, instance", width=8),
         Panel(
             "Event loop",
             quantiles("culm_event_loop_blocked_seconds", "%i", "instance"),

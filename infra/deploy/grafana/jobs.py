@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.grafana.panels import (
-    ALL_IS_GOOD,
     INSTANCE,
     JOB,
     NONE_IS_GOOD,
@@ -15,44 +14,25 @@ from deploy.grafana.panels import (
     PanelRow,
     limits,
 )
-from deploy.grafana.shared import READY, RUNS, UP, of_process, quantiles, rate, text_of
+from deploy.grafana.shared import (
+    RUNS,
+    legend_of,
+    of_process,
+    of_readiness,
+    quantiles,
+    rate,
+    state_panel,
+    text_of,
+)
 
 _BY: Final = "query, instance"
-_LEGEND: Final = "{{query}} {{instance}}"
+_LEGEND: Final = legend_of(_BY)
 
 _STATE: Final = PanelRow(
     "State",
     [
-        Panel(
-            "Queries",
-            [("culm_job_up{%q}", _LEGEND)],
-            "none",
-            text_of("culm_job_up"),
-            kind="state-timeline",
-            thresholds=ALL_IS_GOOD,
-            states=RUNS,
-            width=12,
-        ),
-        Panel(
-            "Ready",
-            [("culm_job_ready{%i}", "{{instance}}")],
-            "none",
-            text_of("culm_job_ready") + " `culm job status` and /readyz have the reasons.",
-            kind="state-timeline",
-            thresholds=ALL_IS_GOOD,
-            states=READY,
-            width=6,
-        ),
-        Panel(
-            "Kafka",
-            [("culm_kafka_up{%i} and on (job, instance) culm_job_ready", "{{instance}}")],
-            "none",
-            text_of("culm_kafka_up"),
-            kind="state-timeline",
-            thresholds=ALL_IS_GOOD,
-            states=UP,
-            width=6,
-        ),
+        state_panel("Queries", "culm_job_up{%q}", text_of("culm_job_up"), RUNS, legend=_LEGEND, width=12),
+        *of_readiness("culm_job_ready", "culm job status"),
     ],
 )
 

@@ -28,7 +28,7 @@ _NOW: Final = PanelRow(
             [
                 ("sum(culm_connector_ready{%i})", "ready"),
                 (
-                    'count(up{job=~"$job",instance=~"$instance"} * on (job, instance) culm_connector_ready)',
+                    "count(up{%i} * on (job, instance) culm_connector_ready)",
                     "up",
                 ),
             ],

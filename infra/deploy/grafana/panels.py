@@ -28,6 +28,8 @@ _MARKS: Final = {
 Kind = Literal["timeseries", "stat", "state-timeline", "table"]
 Thresholds = Sequence[tuple[float | None, str]]
 """Colours from the lowest value up; the first has no lower bound."""
+States = Mapping[int, tuple[str, str]]
+"""Text and colour of values that are states."""
 
 CALM: Final[Thresholds] = ((None, "green"),)
 NONE_IS_GOOD: Final[Thresholds] = ((None, "green"), (1, "red"))
@@ -51,8 +53,7 @@ class Panel:
     width: int = 8
     height: int = 7
     thresholds: Thresholds = CALM
-    states: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    """Text and colour of values that are states."""
+    states: States = field(default_factory=dict)
     is_stacked: bool = False
     links: Sequence[tuple[str, str]] = ()
     """Title and uid of dashboards with more about it."""

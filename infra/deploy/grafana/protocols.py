@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deploy.grafana.panels import INSTANCE, JOB, Dashboard, Panel, PanelRow
+from deploy.grafana.panels import INSTANCE, JOB, Dashboard, PanelRow
 from deploy.grafana.shared import family, of_protocol, of_queries
 
 from docs.reference import metrics
@@ -24,12 +24,6 @@ _LABELLED: Final = {
 """Labels by which the series of a family are shown, if not by instance alone."""
 
 
-def _own(name: str) -> Panel:
-    by = _LABELLED.get(name, "instance")
-    legend = " ".join(f"{{{{{label}}}}}" for label in by.split(", "))
-    return family(name, legend, by)
-
-
 def _dashboard(protocol: str, title: str, sections: Sequence[tuple[str, str]], queries: str) -> Dashboard:
     """Return the dashboard of a protocol.
 
@@ -41,7 +35,7 @@ def _dashboard(protocol: str, title: str, sections: Sequence[tuple[str, str]], q
     for section, beginning in sections:
         fitting = [name for name in names if name.startswith(f"culm_{protocol}_{beginning}")]
         names = [name for name in names if name not in fitting]
-        rows.append(PanelRow(section, [_own(name) for name in fitting]))
+        rows.append(PanelRow(section, [family(name, _LABELLED.get(name, "instance")) for name in fitting]))
     matchers = f'job=~"$job",instance=~"$instance",protocol="{protocol}"'
     of_jobs = of_queries(f'job="culm-jobs",query=~"{queries}"')
     return Dashboard(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deploy.grafana.panels import ALL_IS_GOOD, Panel, PanelRow, limits
+from deploy.grafana.panels import ALL_IS_GOOD, Panel, PanelRow, States, limits
 
 from docs.reference import metrics
 
@@ -14,12 +14,12 @@ READY: Final = {0: ("not ready", "red"), 1: ("ready", "green")}
 RUNS: Final = {0: ("does not run", "red"), 1: ("runs", "green")}
 RATE: Final = "$__rate_interval"
 
-_TEXTS: Final = {family.name: family.text for family in metrics.families()}
+_FAMILIES: Final = {each.name: each for each in metrics.families()}
 
 
 def text_of(name: str) -> str:
     """Return what a metric means, as a sentence."""
-    text = _TEXTS[name].rstrip(".")
+    text = _FAMILIES[name].text.rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -28,21 +28,25 @@ def rate(name: str, matchers: str, by: str) -> str:
     return f"sum by ({by}) (rate({name}{{{matchers}}}[{RATE}]))"
 
 
+def legend_of(by: str) -> str:
+    """Return the legend of series that are grouped by these labels: their values."""
+    return " ".join(f"{{{{{label}}}}}" for label in by.split(", "))
+
+
 def quantiles(name: str, matchers: str, by: str) -> Sequence[tuple[str, str]]:
     """Return the median and the 99th percentile of a histogram, by a label."""
-    legend = "".join(f" {{{{{label}}}}}" for label in by.split(", "))
     return [
         (
             f"histogram_quantile({value}, sum by (le, {by}) (rate({name}_bucket{{{matchers}}}[{RATE}])))",
-            f"{title}{legend}",
+            f"{title} {legend_of(by)}",
         )
         for value, title in ((0.5, "median"), (0.99, "99 %"))
     ]
 
 
-def family(name: str, legend: str = "{{instance}}", by: str = "instance", width: int = 6) -> Panel:
+def family(name: str, by: str = "instance", width: int = 6) -> Panel:
     """Return the panel of one family of a connector: the rate of a counter, the value of a gauge."""
-    known = next(each for each in metrics.families() if each.name == name)
+    known = _FAMILIES[name]
     title = name.removeprefix("culm_").removesuffix("_total").replace("_", " ")
     is_counter = known.kind == "counter"
     expression = rate(name, "%i", by) if is_counter else f"sum by ({by}) ({name}{{%i}})"
@@ -50,16 +54,54 @@ def family(name: str, legend: str = "{{instance}}", by: str = "instance", width:
     unit = units.get(known.unit, ("short", "cps"))[is_counter]
     return Panel(
         f"{title[:1].upper()}{title[1:]}{' per second' if is_counter else ''}",
-        [(expression, legend)],
+        [(expression, legend_of(by))],
         unit,
         text_of(name),
         width=width,
     )
 
 
+def state_panel(
+    title: str,
+    query: str,
+    description: str,
+    states: States,
+    *,
+    legend: str = "{{instance}}",
+    width: int = 6,
+    links: Sequence[tuple[str, str]] = (),
+) -> Panel:
+    """Return the panel of a gauge that is 1 while all is well, over time."""
+    return Panel(
+        title,
+        [(query, legend)],
+        "none",
+        description,
+        kind="state-timeline",
+        thresholds=ALL_IS_GOOD,
+        states=states,
+        width=width,
+        links=links,
+    )
+
+
+def of_readiness(ready: str, command: str) -> Sequence[Panel]:
+    """Return the panels of readiness and of Kafka.
+
+    The gauge `ready` tells connectors from jobs, and `command` shows why a process is not ready.
+    """
+    reasons = f"`{command}` and /readyz have the reasons."
+    kafka = f"culm_kafka_up{{%i}} and on (job, instance) {ready}"
+    return [
+        state_panel("Ready", f"{ready}{{%i}}", f"{text_of(ready)} {reasons}", READY),
+        state_panel("Kafka", kafka, text_of("culm_kafka_up"), UP),
+    ]
+
+
 def of_protocol(matchers: str) -> Sequence[PanelRow]:
     """Return the rows of the families that all protocols share; `matchers` choose the protocols."""
-    by, legend = "protocol, instance", "{{protocol}} {{instance}}"
+    by = "protocol, instance"
+    legend = legend_of(by)
     return [
         PanelRow(
             "Connections and sessions",
@@ -192,16 +234,13 @@ def of_queries(matchers: str) -> PanelRow:
     return PanelRow(
         "Its jobs",
         [
-            Panel(
+            state_panel(
                 "Queries",
-                [(f"culm_job_up{{{matchers}}}", "{{query}} {{instance}}")],
-                "none",
+                f"culm_job_up{{{matchers}}}",
                 text_of("culm_job_up"),
-                kind="state-timeline",
-                thresholds=ALL_IS_GOOD,
-                states=RUNS,
+                RUNS,
+                legend="{{query}} {{instance}}",
                 links=[("Jobs", "culm-jobs")],
-                width=6,
             ),
             Panel(
                 "Lag of queries",
