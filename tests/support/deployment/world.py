@@ -30,7 +30,7 @@ _SERVING = "serving peers"
 _SHOWN_LINES = 40
 
 WORLDS: list[World] = []
-"""Those that run now: what their processes printed belongs into the report of a failed test."""
+"""Those that run now: what their processes printed belongs in the report of a failed test."""
 
 
 @dataclass

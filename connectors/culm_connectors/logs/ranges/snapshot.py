@@ -40,7 +40,7 @@ class RangeSnapshot:
     __slots__ = ("_added_ranks", "_change_lists", "base", "lift", "overlay", "salt")
 
     def __init__(self, base: Columns, overlay: Overlay, lift: Lift, salt: bytes = b"") -> None:
-        assert len(base) or not len(overlay), "what is laid over nothing belongs into the base"
+        assert len(base) or not len(overlay), "what is laid over nothing belongs in the base"
         self.base = base
         self.overlay = overlay
         self.lift = lift

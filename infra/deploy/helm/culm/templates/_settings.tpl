@@ -1,6 +1,6 @@
 {{- /* The settings of each program: those of `settings`, and those that follow from other values. */ -}}
 
-{{- /* Refuses what does not belong into `settings`. Arguments: root. */ -}}
+{{- /* Refuses what does not belong in `settings`. */ -}}
 {{- define "culm.settings.check" -}}
 {{- $settings := .Values.settings -}}
 {{- if not $settings.bootstrap -}}
