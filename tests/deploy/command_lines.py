@@ -35,14 +35,19 @@ def assert_culm_accepts(command: Sequence[str], environment: Mapping[str, str] |
     words = tuple(command[1:])
     if words[:2] != ("settings", "check"):
         words = (*words, "--help")
-    done = _run(words, tuple(sorted((environment or {}).items())))
+    done = culm(words, environment or {})
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
 
 
 def assert_settings_are_known(environment: Mapping[str, str]) -> None:
     """Assert that every `CULM_…` variable is a setting with an allowed value; files need not exist."""
-    done = _run(("settings", "show"), tuple(sorted(environment.items())))
+    done = culm(("settings", "show"), environment)
     assert done.returncode == 0, f"{dict(environment)}\n{done.stderr}"
+
+
+def culm(words: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command line of this checkout's `culm`, once, with no `CULM_…` variables but these."""
+    return _run(words, tuple(sorted(environment.items())))
 
 
 def culm_commands(text: str) -> Iterator[list[str]]:
@@ -85,7 +90,7 @@ def _run(
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     return subprocess.run(
         [sys.executable, "-m", "culm_infra", *words],
-        env={**inherited, **dict(environment)},
+        env=inherited | dict(environment),
         capture_output=True,
         text=True,
         check=False,

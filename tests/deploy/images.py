@@ -49,17 +49,8 @@ def built_image(name: str) -> str:
     with file_lock(_STORAGE.parent / "images.lock", timeout_s=2 * _BUILD_TIMEOUT_S):
         _make_base()
         buildah(
-            *(
-                "build",
-                "--layers",
-                "--format",
-                "docker",
-                "--pull-never",
-                "--build-arg",
-                f"BASE={_BASE}",
-                "--tag",
-                tag,
-            ),
+            *("build", "--layers", "--format", "docker", "--pull-never"),
+            *("--build-arg", f"BASE={_BASE}", "--tag", tag),
             *("--file", CONTAINERFILES / f"{name}.Containerfile", ROOT),
             timeout_s=_BUILD_TIMEOUT_S,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import subprocess
 import time
 import urllib.error
@@ -23,6 +22,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from culm_infra.patience import Patience
+from culm_infra.stack.ports import HOST, free_ports
 from culm_topics.errors import TopicsError
 from culm_topics.status_server import serve_status
 from docs.reference import metrics
@@ -122,13 +122,11 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         for each in example["scrape_configs"]:
             each["static_configs"][0]["targets"] = [f"127.0.0.1:{ports[each['job_name']]}"]
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(example), encoding="utf-8")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        (port,) = free_ports(1)
         arguments = {
             "config.file": folder / "prometheus.yaml",
             "storage.tsdb.path": folder / "data",
-            "web.listen-address": f"127.0.0.1:{port}",
+            "web.listen-address": f"{HOST}:{port}",
         }
         log = stack.enter_context((folder / "log").open("wb"))
         process = subprocess.Popen(

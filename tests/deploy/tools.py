@@ -29,7 +29,10 @@ class MissingToolError(Exception):
 
 def go_tool(package: str, version: str) -> Path:
     """Return a program of a Go module, built at the first use. Skips the test if it cannot be built."""
-    return _or_skip(package, version)
+    try:
+        return _built(package, version)
+    except MissingToolError as error:
+        pytest.skip(str(error))
 
 
 def promtool() -> Path:
@@ -82,13 +85,6 @@ def run(
         check=False,
         timeout=timeout_s,
     )
-
-
-def _or_skip(package: str, version: str) -> Path:
-    try:
-        return _built(package, version)
-    except MissingToolError as error:
-        pytest.skip(str(error))
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ import pytest
 import yaml
 
 from culm_connectors.edge.keyfile import load_key
-from culm_infra.settings.names import PREFIX
-from tests.deploy.command_lines import assert_culm_accepts
+from tests.deploy.command_lines import assert_culm_accepts, culm
 from tests.deploy.helm.charts import (
     CHART,
     VALUES,
@@ -57,20 +55,9 @@ def test_culm_accepts_every_settings_file(rendered: list[Manifest], tmp_path: Pa
         folder = tmp_path / name.replace("/", "-")
         _mount(pod, rendered, folder)
         variables = {each: inside(folder, value) for each, value in plain_variables(container).items()}
-        done = _culm(variables, "settings", "check")
+        done = culm(("settings", "check"), variables)
         assert done.returncode == 0, f"{name}\n{done.stdout}{done.stderr}"
         assert "culm.toml: the settings are in order" in done.stderr
-
-
-def _culm(variables: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    return subprocess.run(
-        [sys.executable, "-m", "culm_infra", *words],
-        env=inherited | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def _mount(pod: Manifest, rendered: list[Manifest], folder: Path) -> None:
