@@ -257,10 +257,9 @@ def acls(
 
 def _without_broker(settings: CulmSettings) -> KafkaSettings:
     """Return names and layout of the topics, for what needs no broker."""
-    from culm_topics.kafka.clients import KafkaSettings
+    from culm_infra.settings import resolve_kafka
 
-    names = ("prefix", "replication_factor", "min_insync_replicas", "partitions", "topic_config")
-    return KafkaSettings(bootstrap="none", **{name: getattr(settings, name) for name in names})
+    return resolve_kafka(settings.model_copy(update={"bootstrap": "none", "kafka": {}}))
 
 
 def principals_of(texts: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
