@@ -67,6 +67,14 @@ def test_an_image_runs_as_a_user_without_rights(name: str) -> None:
     assert environment(name)["HOME"] == environment(name)["CULM_STACK__DIRECTORY"] == "/var/lib/culm"
 
 
+def test_the_images_have_the_same_user_files_and_variables() -> None:
+    shared = {"FROM", "RUN", "COPY", "USER", "WORKDIR", "STOPSIGNAL", "ENTRYPOINT"}
+    (stage,) = {tuple(each for each in last_stage(name) if each[0] in shared) for name in FILES}
+    assert len(stage) >= len(shared)
+    variables = environment("tools.Containerfile").items()
+    assert all(variables <= environment(name).items() for name in FILES)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_an_image_installs_extras_that_exist(name: str) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

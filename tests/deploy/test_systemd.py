@@ -169,6 +169,15 @@ def test_a_connector_has_time_to_give_kafka_what_it_received() -> None:
     assert int(timeout_s) >= DrainSettings().unready_s + 60
 
 
+def test_every_unit_has_the_same_sandbox_but_for_the_memory_of_java() -> None:
+    sandboxes = {
+        (FOLDER / unit).read_text().partition("# Files: ")[2].partition("SystemCallErrorNumber=")[0]
+        for unit in UNITS
+    }
+    (sandbox,) = sandboxes
+    assert "ProtectSystem=strict" in sandbox
+
+
 def test_memory_is_never_both_written_and_executed_except_by_java() -> None:
     allowed = {unit for unit in UNITS if entries(unit)["MemoryDenyWriteExecute"] != ["yes"]}
     assert allowed == {"culm-job@.service"}
