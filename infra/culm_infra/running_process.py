@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from culm_infra.errors import InfraError
-from culm_topics.status_socket import StatusSocketError, read_status, serving_process
+from culm_topics.status_socket import NothingRuns, StatusSocketError, is_served, read_status, serving_process
 
 
 class NotSignalled(InfraError):
@@ -62,8 +62,11 @@ class RunningProcess:
         try:
             document = read_status(self.path)
             return document if serving_process(self.path) == self.pid else None
+        except NothingRuns:  # its end may still take a while
+            return None
         except StatusSocketError:
-            if self.has_ended(0.5):
+            # The socket may have closed while it answered.
+            if self.has_ended(0.5) or not is_served(self.path):
                 return None
             raise
 

@@ -35,7 +35,7 @@ DOCUMENT: dict[str, Any] = {
     "drain": DRAIN,
 }
 PROGRAM = """
-import json, signal, sys, threading
+import json, signal, sys, threading, time
 from pathlib import Path
 from culm_topics.status_socket import status_socket
 document, hangs = json.loads(sys.argv[2]), sys.argv[3] == "hangs"
@@ -48,6 +48,7 @@ with status_socket(Path(sys.argv[1]), lambda: document):
     print("serving", flush=True)
     while not asked.wait(0.05) or hangs:
         pass
+time.sleep(float(sys.argv[4]))
 """
 """Stands for a connector: serves a document, and ends, or does not, when it is asked to drain."""
 
@@ -59,9 +60,14 @@ def _settings(no_settings_from_outside: None) -> None:
 
 @contextmanager
 def serving(
-    folder: Path, document: dict[str, Any], *, hangs: bool = False
+    folder: Path, document: dict[str, Any], *, hangs: bool = False, end_s: float = 0.0
 ) -> Iterator[subprocess.Popen[str]]:
-    arguments = (str(folder / CONNECTOR_SOCKET), json.dumps(document), "hangs" if hangs else "ends")
+    arguments = (
+        str(folder / CONNECTOR_SOCKET),
+        json.dumps(document),
+        "hangs" if hangs else "ends",
+        str(end_s),
+    )
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None and process.stdout.readline() == "serving\n"
@@ -86,6 +92,15 @@ def test_a_connector_is_drained(tmp_path: Path, capsys: pytest.CaptureFixture[st
     captured = capsys.readouterr()
     assert words(captured.out).startswith(f"connector {'ab' * 32} has drained: 3 connections ended")
     assert f"next: culm connector run --dir {tmp_path}" in words(captured.err)
+
+
+def test_a_connector_that_has_closed_its_socket_may_take_a_while_to_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path, DOCUMENT, end_s=1.5) as process:
+        assert drain(tmp_path) == 0
+        assert process.wait(10) == 0
+    assert "has drained" in words(capsys.readouterr().out)
 
 
 def test_the_result_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
