@@ -74,7 +74,8 @@ class Draining:
         """Carry out the first three steps.
 
         `refuse` makes the doors refuse connections, `endings` returns the endings of the open connections of
-        each protocol, and `connected` the number of connections that are still open.
+        each protocol, also of those that were ended and have not left, and `connected` the number of
+        connections that are still open.
         """
         await self._pause(self._settings.unready_s)
         self.step = ENDING
@@ -88,8 +89,11 @@ class Draining:
                 await self._pause(apart_s)
             end()
         until_s = time.monotonic() + _LEAVING_S
-        while connected() and time.monotonic() < until_s:  # noqa: ASYNC110 - many owners count
+        while connected() and time.monotonic() < until_s:
             await asyncio.sleep(_LOOK_S)
+            # Handshakes that were under way as the doors closed may have led to further connections.
+            for end in chain(*endings(REASON)):
+                end()
         self.step = FINISHING
 
     async def _pause(self, seconds: float) -> None:

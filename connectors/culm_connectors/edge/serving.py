@@ -24,7 +24,7 @@ _limited = LimitedLog(logger)
 
 
 Ending = Callable[[], None]
-"""Ends one open connection in such a way that the remote connects again; harmless if it has ended."""
+"""Ends one open connection in such a way that the remote connects again; harmless if it has been ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
+from culm_connectors.edge import draining as draining_module
 from culm_connectors.edge.doors import Door, Doors, QuicDoor, TcpDoor
 from culm_connectors.edge.draining import ENDING, FINISHING, UNREADY, Draining
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.serving import LinkEnded, ServedLink, ServedLinks
+from culm_connectors.edge.serving import Ending, LinkEnded, ServedLink, ServedLinks
 from culm_connectors.settings import DrainSettings
 from culm_connectors.transport import CloseCode, CloseOrigin, ConnectError, Connection, TransportError
 from culm_connectors.transport.interface import ByteChannel
@@ -132,6 +133,22 @@ async def test_a_stop_ends_all_connections_at_once() -> None:
         await until(lambda: serving.metrics.connections == 3)
         await ended(serving.begin(is_spread=False))
         assert {(await ended(peer.wait_closed())).code for peer in peers} == {CloseCode.SHUTTING_DOWN}
+
+
+async def test_a_connection_whose_handshake_was_under_way_is_ended_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(draining_module, "_LEAVING_S", NEVER_S)
+    draining = Draining(DrainSettings(unready_s=0.0, spread_s=0.0))
+    connections = ["late"]
+    # No connection is open when the endings are collected first, and one just after that.
+    collected = iter([()])
+
+    def endings(reason: str) -> Sequence[Sequence[Ending]]:
+        return [next(collected, (connections.clear,))]
+
+    await ended(draining.end_connections(lambda reason: None, endings, lambda: len(connections)))
+    assert draining.step == FINISHING
 
 
 async def test_the_document_reports_the_step_and_the_times_of_the_settings() -> None:

@@ -127,6 +127,12 @@ async def test_a_store_that_cannot_be_written_is_closed_until_its_disk_has_space
     running.cancel()
 
 
+def test_a_closed_protocol_has_no_connections_but_keeps_its_counts() -> None:
+    # The counts of a protocol with several drivers are a sum, which does not change when connections leave.
+    closed = ClosedProtocol("p: no space", ProtocolMetrics(connections=3, connections_total=7)).measured()
+    assert (closed.connections, closed.connections_total) == (0, 7)
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -35,9 +35,14 @@ class ClosingDoor:
         self._open: set[HttpConnection] = set()
 
     def connection_opened(self, connection: HttpConnection) -> bool:
-        """Note a new connection; returns whether it was opened too late to be served."""
+        """Note a new connection; returns whether it was opened too late to be served.
+
+        A late connection has no ending: the answer to its first request closes it.
+        """
+        if self.begun.is_set():
+            return True
         self._open.add(connection)
-        return self.begun.is_set()
+        return False
 
     def connection_closed(self, connection: HttpConnection) -> None:
         """Forget a connection that has ended."""

@@ -57,8 +57,8 @@ class ClosedProtocol:
         return [self._reason]
 
     def measured(self) -> ProtocolMetrics:
-        """Return the numbers as they were when the protocol was closed."""
-        return self._latest
+        """Return the counts as they were when the protocol was closed, without connections."""
+        return replace(self._latest, connections=0)
 
     def metrics(self) -> Iterator[Metric]:
         """Return no metrics."""

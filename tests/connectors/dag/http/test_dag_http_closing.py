@@ -28,6 +28,7 @@ async def test_open_connections_are_served_once_more_and_new_ones_are_refused(tm
         assert before.status_code == 200 and "connection" not in before.headers
         closing.begun.set()
         refused = await fresh(door)
+        assert len(closing.endings()) == 1, "a late connection has none: its answer closes it"
         assert (refused.status_code, refused.json()["code"]) == (503, "dag.http.shutting_down")
         assert (refused.headers["connection"], refused.headers["retry-after"]) == ("close", "5")
         # The client kept its connection.
