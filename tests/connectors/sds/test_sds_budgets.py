@@ -168,6 +168,8 @@ async def test_only_so_many_connections_and_memberships_of_a_key_are_served() ->
         await b.say(Join("two", "spec", "b"))
         assert (await b.hears(Refused))[0].code == "sds.join.too_many"
         await a.say(Leave("two"))
+        # The edge reads the connections of a key independently of one another.
+        await until(lambda: driver.metrics.memberships == 2)
         await b.joins("two", "b")
         await other.joins("two", "other")
 
