@@ -17,7 +17,6 @@ from pydantic.fields import FieldInfo
 from culm_infra.settings.tree import CulmSettings
 
 PREFIX: Final = "CULM_"
-FILE_SUFFIX: Final = "_FILE"
 
 PROGRAM_VARIABLES: Final = {
     "CULM_CONFIG": "The settings file; `--config` has precedence.",

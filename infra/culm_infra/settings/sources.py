@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from culm_infra.errors import SettingsError
 from culm_infra.settings.findings import WrongSetting, dotted
 from culm_infra.settings.names import (
-    FILE_SUFFIX,
     PREFIX,
     PROGRAM_VARIABLES,
     TEST_VARIABLES,
@@ -34,7 +33,7 @@ from culm_infra.settings.names import (
 )
 from culm_infra.settings.toml_lines import KeyPath, key_lines
 from culm_infra.settings.tree import CulmSettings
-from culm_topics.kafka.variables import property_name
+from culm_topics.kafka.variables import FILE_SUFFIX, property_name, value_in_file
 
 DIRECTORIES = PlatformDirs("culm", appauthor=False)
 
@@ -250,13 +249,11 @@ def _is_of_a_pod(name: str, environment: Mapping[str, str]) -> bool:
 
 def _content(sources: Sources, name: str, file: Path, path: KeyPath) -> str | None:
     try:
-        text = file.read_bytes().decode()
+        return value_in_file(file)
     except OSError as error:
         sources.refuse(name, dotted(path), f"cannot read the file {file}: {error.strerror}")
     except UnicodeDecodeError:
         sources.refuse(name, dotted(path), f"the file {file} is not UTF-8")
-    else:
-        return text.removesuffix("\n").removesuffix("\r")
     return None
 
 

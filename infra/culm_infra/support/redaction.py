@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from culm_infra.errors import SettingsError
-from culm_infra.settings.names import FILE_SUFFIX, PREFIX, PROGRAM_VARIABLES, all_settings
+from culm_infra.settings.names import PREFIX, PROGRAM_VARIABLES, all_settings
 from culm_infra.settings.sources import collect, config_file
 from culm_topics.kafka.clients import REDACTED, is_secret
+from culm_topics.kafka.variables import FILE_SUFFIX
 
 _SHORTEST: Final = 4
 """Shorter values occur in ordinary text, where their removal would say what they are."""

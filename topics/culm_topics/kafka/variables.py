@@ -32,7 +32,7 @@ def kafka_properties() -> dict[str, str]:
     except ValueError:
         properties = None
     if not isinstance(properties, dict):
-        raise KafkaSettingsError(f"{_PROPERTIES} is no JSON object of librdkafka properties")
+        raise KafkaSettingsError(f"{_PROPERTIES} is not a JSON object of librdkafka properties")
     prefix = f"{_PROPERTIES}__"
     for name in {name.removesuffix(FILE_SUFFIX) for name in os.environ if name.startswith(prefix)}:
         properties[property_name(name.removeprefix(prefix))] = variable(name)
@@ -50,9 +50,13 @@ def variable(name: str) -> str | None:
     if name in os.environ:
         raise KafkaSettingsError(f"{name} and {name}{FILE_SUFFIX} are both set", hint="unset one of them")
     try:
-        text = Path(file).read_bytes().decode()
+        return value_in_file(Path(file))
     except OSError as error:
         raise KafkaSettingsError(f"{name}{FILE_SUFFIX}: cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise KafkaSettingsError(f"{name}{FILE_SUFFIX}: {file} is not UTF-8") from error
-    return text.removesuffix("\n").removesuffix("\r")
+
+
+def value_in_file(file: Path) -> str:
+    """Return the text of a file without its last line end. Raises `OSError`, `UnicodeDecodeError`."""
+    return file.read_bytes().decode().removesuffix("\n").removesuffix("\r")
