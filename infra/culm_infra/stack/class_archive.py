@@ -50,7 +50,8 @@ def archive_options(
     archive = folder / f"{program}-{_key(java, class_path)}.jsa"
     try:
         if _is_complete(archive):
-            os.utime(archive)
+            with suppress(OSError):  # a cache that is only read
+                os.utime(archive)
             return (f"-XX:SharedArchiveFile={archive}",)
         if not record:
             return ()
@@ -58,9 +59,9 @@ def archive_options(
         if not _lock(archive.with_suffix(".lock")):
             return ()
         base = _base_options(java, folder)
+        _discard_old(folder, program)
     except (OSError, subprocess.SubprocessError):
         return ()
-    _discard_old(folder, program)
     return (*base, f"-XX:ArchiveClassesAtExit={archive}")
 
 

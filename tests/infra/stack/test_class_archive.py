@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +84,17 @@ def test_the_archives_used_last_are_kept(java: Java, tmp_path: Path) -> None:
         (tmp_path / f"broker-{number}.jsa").write_bytes(b"")
     archive_options("broker", java, [], folder=tmp_path)
     assert len(list(tmp_path.glob("broker-*.jsa"))) == 3
+
+
+def test_an_archive_in_a_cache_that_is_only_read_is_used(
+    java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = archive_options("broker", java, [], folder=tmp_path)
+    [archive] = [Path(option.partition("=")[2]) for option in recording if "ArchiveClassesAtExit" in option]
+    run(java, recording)
+
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert archive_options("broker", java, [], folder=tmp_path) == (f"-XX:SharedArchiveFile={archive}",)
