@@ -21,12 +21,13 @@ from culm_connectors.transport import (
     CloseCode,
     CloseOrigin,
     CloseReason,
+    ConnectError,
     Connection,
+    ConnectionClosedError,
     Identity,
     TransportError,
     TransportSettings,
 )
-from culm_connectors.transport.errors import ConnectionClosedError
 from culm_connectors.transport.quic import connect
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ async def keep_trying(
                 backoff.succeeded()
         except TransportError as error:
             logger.info("%s: %s", name, error)
-            if is_restarting(getattr(error, "reason", None)):
+            if isinstance(error, ConnectError | ConnectionClosedError) and is_restarting(error.reason):
                 limit_s = RESTART_PAUSE_S
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(limit_s, backoff.pause_s())):
