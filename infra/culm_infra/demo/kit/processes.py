@@ -107,9 +107,13 @@ class CulmProcess:
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if the process does not end in time."""
+        self.terminate()
+        self.wait_terminated()
+
+    def wait_terminated(self) -> None:
+        """Wait for the end of the process after `terminate`; send SIGKILL if it does not end in time."""
         if self._process is None:
             return
-        self._process.terminate()
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -174,8 +178,9 @@ def stop_all(processes: Sequence[CulmProcess]) -> None:
     """Stop processes at the same time: each takes seconds."""
     for process in processes:
         process.terminate()
+    # One signal each: a second one ends jobs before they have stopped Spark.
     for process in processes:
-        process.stop()
+        process.wait_terminated()
 
 
 def descendants(pid: int) -> list[int]:
