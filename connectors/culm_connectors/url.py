@@ -26,8 +26,12 @@ class Url:
         return self.host, self.port
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{address_text(self.host, self.port)}"
+
+
+def address_text(host: str, port: int) -> str:
+    """Return `HOST:PORT`, or `[IPV6]:PORT`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_url(text: str, *, schemes: Sequence[Scheme] = _SCHEMES, default: Scheme | None = None) -> Url:

@@ -40,6 +40,7 @@ from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.quic.listener import Listener, serve_all
 from culm_connectors.transport.tcp.listener import TcpListener, serve_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
+from culm_connectors.url import address_text
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +140,7 @@ class Doors:
             case Libp2pDoor(identity=identity):
                 return str(Multiaddr(address, identity.peer_id))
             case _:
-                return address_text(address)
+                return address_text(*address)
 
     @property
     def refused(self) -> Counter[tuple[str, str]]:
@@ -287,12 +288,6 @@ class Doors:
     def cut_off(self) -> None:
         """Close all connections that are open after `refuse`."""
         self._close_refused()
-
-
-def address_text(address: Address) -> str:
-    """Return `HOST:PORT`, or `[IPV6]:PORT`."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _place(door: Door) -> tuple[str, Address]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from culm_connectors.edge.doors import address_text
 from culm_connectors.edge.draining import Draining
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metrics import connection_counts
 from culm_connectors.edge.protocol import EdgeProtocol
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics, SessionMetrics
+from culm_connectors.url import address_text
 from culm_topics.process_status import ProcessStatus
 
 MAX_LISTED_PEERS: Final = 50
@@ -102,7 +102,7 @@ def _protocol(
         "refused": dict(refused),
         "closed": dict(closed),
         "peers": [
-            {"peer": peer.name, "address": None if peer.address is None else address_text(peer.address)}
+            {"peer": peer.name, "address": None if peer.address is None else address_text(*peer.address)}
             for peer in status.peers[:MAX_LISTED_PEERS]
         ],
         "bytes_in": metrics.bytes_in,

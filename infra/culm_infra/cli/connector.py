@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from culm_connectors.url import address_text
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.data_folder import DataDirectory, make_data_folder
 from culm_infra.cli.kit.noun import noun
@@ -206,10 +207,7 @@ async def run_connector(
 
 
 def _text(where: Address | None) -> str | None:
-    if where is None:
-        return None
-    host, port = where
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return None if where is None else address_text(*where)
 
 
 app = noun(

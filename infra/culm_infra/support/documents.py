@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from culm_connectors.url import address_text
 from culm_infra.settings import CulmSettings, connector_directory, stack_directory
 from culm_infra.settings.kafka import redacted, resolve_kafka
 from culm_infra.settings.loading import examine
@@ -114,7 +115,7 @@ def _process(name: str, socket: Path, host: str = "127.0.0.1") -> Iterator[Part]
     yield Part(f"status/{name}.json", partial(_json, document))
     address = document.get("metrics_address")
     if address is None and (port := document.get("metrics_port")) is not None:
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        address = address_text(host, port)
     if address is None:
         yield missing(f"metrics/{name}.txt", "this process serves no metrics (metrics_port)")
     else:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
 
+from culm_connectors.url import address_text
 from culm_infra.console.overview.reading import NoReading
 
 MAX_STATUS_BYTES: Final = 1 << 20
@@ -42,11 +43,9 @@ async def get(host: str, port: int, path: str, max_bytes: int, timeout_s: float)
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(host, port, limit=_MAX_HEAD_BYTES)
             async with _closed(writer):
-                at = f"[{host}]" if ":" in host else host
                 # HTTP/1.0: the body is neither in chunks nor compressed.
-                writer.write(
-                    f"GET {path} HTTP/1.0\r\nHost: {at}:{port}\r\nAccept: text/plain\r\n\r\n".encode()
-                )
+                at = address_text(host, port)
+                writer.write(f"GET {path} HTTP/1.0\r\nHost: {at}\r\nAccept: text/plain\r\n\r\n".encode())
                 await writer.drain()
                 try:
                     head = await reader.readuntil(b"\r\n\r\n")
