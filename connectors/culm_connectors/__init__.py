@@ -12,6 +12,7 @@
 | clock | a clock that ignores changes of the wall clock |
 | followed_file | files that are read again while a connector runs, and when certificates expire |
 | settings, tls_files, url, errors | settings of a connector, of TLS and of peers' addresses; errors |
+| http_server | an HTTP server inside another program, with time limits on each connection |
 | open_files | the limit of files and sockets that a process may have open |
 | rate_limit | token buckets, minimum rates, and log lines at a bounded rate |
 | metric_families | metrics from numbers that are kept elsewhere |

@@ -9,11 +9,12 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from culm_connectors.url import address_text
 from culm_infra.console.access import new_token
 from culm_infra.console.app import console_app
 from culm_infra.console.overview.collector import Collector
 from culm_infra.console.overview.targets import target_list
-from culm_infra.console.server import ServerLimits, address_text, listening_socket, serve
+from culm_infra.console.server import ServerLimits, listen, serve
 from culm_infra.console.tables import TableContext, open_tables
 from culm_infra.console.tables_route import TableRoutes
 from culm_infra.sections.console import ConsoleSection, parse_listen
@@ -60,7 +61,7 @@ async def run_console(
     tls = _tls(section)
     is_secure = tls is not None or section.behind_proxy
     async with AsyncExitStack() as stack:
-        bound = listening_socket(*parse_listen(section.listen))
+        bound = listen(*parse_listen(section.listen))
         stack.callback(bound.close)
         host, port = bound.getsockname()[:2]
         context = TableContext(kafka, section.max_table_bytes, section.scan_timeout_s)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
 import h11
-import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.http.access import DoorAccess
@@ -23,25 +22,40 @@ from culm_connectors.dag.http.app import dag_app
 from culm_connectors.dag.http.closing import LATE, ClosingApp, ClosingDoor
 from culm_connectors.dag.http.event_sources import EventSources
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, HttpConnections
+from culm_connectors.dag.http.sockets import ClosingWhenCrowded, CountedListener, HttpConnections
 from culm_connectors.dag.service import DagService
+from culm_connectors.http_server import (
+    MAX_HEAD_BYTES,
+    EmbeddedServer,
+    HttpConfig,
+    LimitedConnection,
+    listening_socket,
+)
 from culm_connectors.rate_limit import LeastRate, TokenBuckets
 from culm_connectors.transport.principal import neighbourhood
+from culm_connectors.url import address_text
 
-_HEAD_BYTES: Final = 32_768
 _SHUTDOWN_S: Final = 5
 _PARTS_AT_ONCE: Final = 64
 """Parts of requests that are processed before others have their turn on the event loop."""
 
 
-class DoorConfig(uvicorn.Config):
+class DoorConfig(HttpConfig):
     """Configuration that uvicorn passes to each connection, with the limits of the door."""
 
-    def __init__(self, app: Any, settings: DagHttpSettings, closing: ClosingDoor, **config: Any) -> None:
+    def __init__(self, app: ASGIApp, settings: DagHttpSettings, closing: ClosingDoor) -> None:
+        tls = settings.tls
+        super().__init__(
+            app,
+            BoundedHttp,
+            head_timeout_s=settings.head_timeout_s,
+            keep_alive_s=max(1, int(settings.head_timeout_s)),
+            shutdown_s=_SHUTDOWN_S,
+            tls=None if tls is None else (tls.certificate, tls.private_key),
+        )
         self.bounds = settings
         self.closing = closing
         self.parts = TokenBuckets(settings.parts_per_second, settings.burst_parts, settings.max_clients)
-        super().__init__(app, http=BoundedHttp, **config)
 
 
 class PartedConnection(h11.Connection):
@@ -96,7 +110,7 @@ class HeldFlow(FlowControl):
             super().resume_reading()
 
 
-class BoundedHttp(H11Protocol):
+class BoundedHttp(LimitedConnection):
     """A connection that is cut off if the client is too slow to send a request or to read the answer."""
 
     conn: PartedConnection
@@ -106,13 +120,10 @@ class BoundedHttp(H11Protocol):
         """Set up the limits of a new connection."""
         config = self.config
         assert isinstance(config, DoorConfig), "the server is started with it"
-        self._bounds = config.bounds
         self._parts = config.parts
         self._closing = config.closing
-        self.conn = PartedConnection(_HEAD_BYTES)
+        self.conn = PartedConnection(MAX_HEAD_BYTES)
         self._going_on: asyncio.TimerHandle | None = None
-        self._asking: asyncio.TimerHandle | None = None
-        self._leaving: asyncio.TimerHandle | None = None
         bounds = config.bounds
         self._rate = LeastRate(bounds.write_bytes_per_second, bounds.write_timeout_s)
         if config.closing.connection_opened(self):
@@ -122,24 +133,13 @@ class BoundedHttp(H11Protocol):
         transport.set_write_buffer_limits(high=1, low=0)
         self.flow = HeldFlow(transport)
         self._host = neighbourhood(self.client[0] if self.client is not None else "")
-        self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the timers of a closed connection."""
-        self._set_asked()
-        self._set_taken()
         if self._going_on is not None:
             self._going_on.cancel()
         self._closing.connection_closed(self)
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Receive bytes of a request; its head has to be complete in time, however small its pieces."""
-        if self._asking is None and self._is_between():
-            self._expect_request()
-        super().data_received(data)
-        if not self._is_between():
-            self._set_asked()
 
     def handle_events(self) -> None:
         """Process some of the parts that were read; the rest follows in later turns, as the rate allows."""
@@ -161,14 +161,13 @@ class BoundedHttp(H11Protocol):
     def pause_writing(self) -> None:
         """Begin to measure how fast the client reads, as data waits for it."""
         super().pause_writing()
-        if self._leaving is None:
+        if self._reading is None:
             self._rate.begin(-self.transport.get_write_buffer_size(), self.loop.time())
-            self._leaving = self.loop.call_later(max(0.0, self._rate.spare_s), self._look_at_taken)
+            self._reading = self.loop.call_later(max(0.0, self._rate.spare_s), self._look_at_taken)
 
     def resume_writing(self) -> None:
         """Stop measuring, as no data waits for the client any more."""
         self._count_taken()
-        self._set_taken()
         super().resume_writing()
 
     def _count_taken(self) -> float:
@@ -178,44 +177,17 @@ class BoundedHttp(H11Protocol):
     def _look_at_taken(self) -> None:
         spare_s = self._count_taken()
         if spare_s <= 0:
-            self._cut_off()
+            self.cut_off()
         else:
-            self._leaving = self.loop.call_later(spare_s, self._look_at_taken)
-
-    def _is_between(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
-
-    def _expect_request(self) -> None:
-        self._asking = self.loop.call_later(self._bounds.head_timeout_s, self._cut_off)
-
-    def _cut_off(self) -> None:
-        # The system does not keep unsent data for the client either.
-        bound = self.transport.get_extra_info("socket")
-        if bound is not None:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
-        self.transport.abort()
-
-    def _set_asked(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-            self._asking = None
-
-    def _set_taken(self) -> None:
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
+            self._reading = self.loop.call_later(spare_s, self._look_at_taken)
 
 
-def listening_socket(settings: DagHttpSettings) -> socket.socket:
+def listen(settings: DagHttpSettings) -> socket.socket:
     """Return a socket that listens on the address of the settings. Raises `DagDoorError`."""
     try:
-        bound = socket.create_server((settings.host, settings.port), backlog=128)
+        return listening_socket(settings.host, settings.port)
     except OSError as error:
         raise DagDoorError(f"{settings.host}:{settings.port} cannot be served: {error}") from error
-    # Head and body of an answer are two writes: with Nagle's algorithm the second waits for an
-    # acknowledgement that the client delays. Asyncio turns it off only on sockets that it made itself.
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return bound
 
 
 @asynccontextmanager
@@ -232,25 +204,9 @@ async def serve_http(
     closing = closing or ClosingDoor()
     app = dag_app(service, settings, access)
     connections = HttpConnections(settings)
-    bound = CountedListener(listening_socket(settings), connections)
-    tls = settings.tls
+    bound = CountedListener(listen(settings), connections)
     try:
-        config = DoorConfig(
-            ClosingApp(ClosingWhenCrowded(app, connections), closing),
-            settings,
-            closing,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=_HEAD_BYTES,
-            timeout_keep_alive=max(1, int(settings.head_timeout_s)),
-            timeout_graceful_shutdown=_SHUTDOWN_S,
-            ssl_certfile=None if tls is None else tls.certificate,
-            ssl_keyfile=None if tls is None else tls.private_key,
-        )
+        config = DoorConfig(ClosingApp(ClosingWhenCrowded(app, connections), closing), settings, closing)
         config.load()
     except OSError as error:
         bound.close()
@@ -262,7 +218,7 @@ async def serve_http(
     try:
         await server.ready.wait()
         host, port = bound.getsockname()[:2]
-        yield f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
+        yield f"{'http' if settings.tls is None else 'https'}://{address_text(host, port)}"
     finally:
         server.should_exit = True
         for task in (admitting, ending):
@@ -278,19 +234,8 @@ async def _end_streams(events: EventSources, closing: ClosingDoor) -> None:
     events.end()
 
 
-class _Server(uvicorn.Server):
-    """A server inside another program, which keeps its own signal handlers."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen."""
-        try:
-            await super().startup(sockets)
-        finally:
-            self.ready.set()
+class _Server(EmbeddedServer):
+    """The door's server, which also serves connections that had to wait."""
 
     async def serve_admitted(self, connections: HttpConnections) -> None:
         """Serve connections that had to wait, as they are admitted, until cancelled."""
@@ -306,8 +251,3 @@ class _Server(uvicorn.Server):
             await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted, ssl=self.config.ssl)
         except OSError:
             accepted.close()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture no signals."""
-        yield

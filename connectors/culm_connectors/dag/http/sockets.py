@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from collections import Counter, OrderedDict, deque
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from culm_connectors.dag.http.settings import DoorLimits
+from culm_connectors.http_server import discard_unsent
 from culm_connectors.transport.principal import neighbourhood
 
-AT_ONCE: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER value that discards unsent data when the socket is closed."""
 _REFUSED_AT_ONCE: Final = 64
 
 
@@ -103,7 +101,7 @@ class CountedListener(socket.socket):
             if self._connections.enter(host):
                 return CountedSocket(accepted, self._connections, host), address
             if not self._connections.wait(host, accepted):
-                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+                discard_unsent(accepted)
                 accepted.close()
         raise BlockingIOError("others have their turn")
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from culm_connectors.dag.http.server import listening_socket
+from culm_connectors.dag.http.server import listen
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
@@ -256,7 +256,13 @@ async def test_a_stream_needs_an_id_and_a_mark_of_this_door(door: OpenDoor) -> N
 
 
 def test_no_answer_waits_for_an_acknowledgement_of_its_head() -> None:
-    with listening_socket(DagHttpSettings()) as bound, socket.create_connection(bound.getsockname()):
+    with listen(DagHttpSettings()) as bound, socket.create_connection(bound.getsockname()):
         accepted, _ = bound.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+async def test_a_door_is_served_on_an_address_of_ipv6(tmp_path: Path) -> None:
+    async with open_door(tmp_path, host="::1") as door:
+        assert door.url.startswith("http://[::1]:")
+        assert (await door.client.get("/events")).status_code == 400
