@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from culm_infra.settings.example import example
-from culm_infra.settings.names import PROGRAM_VARIABLES, TEST_VARIABLES, all_settings
+from culm_infra.settings.names import PROGRAM_VARIABLES, TEST_VARIABLES, all_settings, by_path
 from culm_infra.settings.reference import reference
 from culm_infra.settings.schema import schema_text
 from culm_infra.settings.tree import CulmSettings
@@ -26,6 +26,9 @@ DOCUMENTS: Final = {
     "culm.schema.json": schema_text,
     "culm.example.toml": example,
 }
+
+# Names with dots on the other pages are error codes, and values of the chart.
+PAGES: Final = sorted({*DOCS.rglob("*.md")} - {DOCS / "error-codes.md", DOCS / "deploy" / "kubernetes.md"})
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -66,6 +69,14 @@ def test_every_setting_is_in_the_reference() -> None:
             assert f"| `{setting.variable}` |" in text
     rows = len(re.findall(r"^\| `[a-z0-9_]+` \|", text, re.MULTILINE))
     assert rows == sum(setting.table is None for setting in all_settings())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_setting_that_a_page_names_exists(page: Path) -> None:
+    known = {".".join(path[:end]) for path in by_path() for end in range(1, len(path) + 1)}
+    tables = "|".join(sorted({*(path[0] for path in by_path() if len(path) > 1), "kafka"}))
+    named = re.findall(rf"`((?:{tables})(?:\.[a-z0-9_]+)+)`", page.read_text())
+    assert not {name for name in named if not name.endswith(".py")} - known
 
 
 def uncommented(text: str, mark: str) -> str:
