@@ -85,7 +85,7 @@ class GeneratedTable:
             for column in columns
         ]
         if self.name == "rejected":
-            fields.append({"title": "Proof", "value": hexadecimal(key) * 20, "kind": "hex"})
+            fields.append({"title": "Proof", "value": hexadecimal(key) * 20, "kind": "text"})
         entries = [
             [number, hexadecimal(key, number), 200 + number, row["key"]]
             for number in range(1, 241 if self.rows > 1 else 1)

@@ -1,7 +1,7 @@
 /** Requests to the console's server; they only read. */
 
 /** An answer that is not the wanted one; `hint` says what to do. `status` is 0 if no answer came. */
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(status, message, hint) {
     super(message);
     this.status = status;

@@ -7,7 +7,7 @@ import { glyph } from "./icons.js";
 let toastTimer = 0;
 
 /** Show a short message, which screen readers read. */
-export function toast(text) {
+function toast(text) {
   const place = byId("toast");
   place.textContent = text;
   place.classList.add("shown");

@@ -83,7 +83,7 @@ export function navigable(body, open) {
 
 /**
  * Return a table and its body. On narrow screens rows become cards; the explicit roles keep them a table there.
- * A column is `{title, kind, width}`; `kind` is also the class of its cells.
+ * A column is `{title, kind}`; `kind` is also the class of its cells.
  */
 export function table(caption, columns, { interactive = true } = {}) {
   const body = h("tbody", { role: "rowgroup", class: interactive ? "open" : null });

@@ -10,7 +10,7 @@ const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 10_000;
 
 export class Live {
-  /** `onDocument(document)`, `onState({live, since_ms, error})`, `onUnauthorized()`. */
+  /** `onDocument(document)`, `onState({live, since_ms})`, `onUnauthorized()`. */
   constructor({ onDocument, onState, onUnauthorized }) {
     this._callbacks = { onDocument, onState, onUnauthorized };
     this._source = null;
@@ -45,7 +45,7 @@ export class Live {
     this._received_ms = Date.now();
     this._lost_ms = 0;
     this._watch();
-    this._callbacks.onState({ live: true, since_ms: this._received_ms, error: null });
+    this._callbacks.onState({ live: true, since_ms: this._received_ms });
     this._callbacks.onDocument(document_);
   }
 
@@ -60,8 +60,7 @@ export class Live {
     const wait_ms = this._wait_ms;
     this._wait_ms = Math.min(LONGEST_WAIT_MS, wait_ms * 2);
     const source = (this._source = {});
-    const report = (error) => this._callbacks.onState({ live: false, since_ms: this._lost_ms, error });
-    report(null);
+    this._callbacks.onState({ live: false, since_ms: this._lost_ms });
     try {
       // The stream says nothing of why it ended; a plain request does.
       const document_ = await overview(AbortSignal.timeout(SILENCE_MS));
@@ -73,7 +72,6 @@ export class Live {
         this._callbacks.onUnauthorized();
         return;
       }
-      report(error);
     }
     this._timer = setTimeout(() => this.start(), wait_ms);
   }

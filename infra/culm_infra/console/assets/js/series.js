@@ -45,10 +45,6 @@ export class History {
   get(name) {
     return this._rings.get(name) ?? null;
   }
-
-  get size() {
-    return this._rings.size;
-  }
 }
 
 /** A small line without axes; the number beside it has the value, so that it is hidden from screen readers. */

@@ -149,7 +149,6 @@ export function showTokenPage() {
   };
   document.documentElement.classList.add("locked");
   setChildren(byId("nav"));
-  byId("panel").hidden = true;
   setChildren(
     byId("main"),
     h(

@@ -129,7 +129,7 @@ export function overviewScreen(model, open) {
     return true;
   };
   update();
-  return { element, update, clear, page: () => {}, title: "Overview" };
+  return { element, update, clear, page: () => {} };
 }
 
 function showKafka(place, kafka) {

@@ -133,12 +133,11 @@ export class Panel {
 
 /** Turn an answer of the server into a description. */
 function described(read) {
-  const columnsOf = (section) => section.columns.map((column) => (typeof column === "string" ? { title: column, kind: "text" } : column));
   return {
     title: String(read.title),
     titleId: /^\S{24,}$/.test(String(read.title)),
     fields: read.fields.map((field) => [field.title, field.value, field.kind]),
-    sections: read.sections.map((section) => ({ ...section, columns: columnsOf(section) })),
+    sections: read.sections,
     scan: read.scan,
   };
 }
@@ -153,11 +152,8 @@ function scanLine(scan) {
 function panelSection(section) {
   const columns = section.columns.map((column) => ({ ...column, what: column.kind, kind: cellClass(column.kind) }));
   const { element, body } = table(section.title, columns, { interactive: false });
-  const valuesOf = (row) => (Array.isArray(row) ? row : columns.map((column) => (row.cells ?? row)[column.name]));
-  const make = (row) => {
-    const values = valuesOf(row);
-    return h("tr", { role: "row" }, columns.map((column, at) => cell(column, isBlock(values[at]) ? whole("hex", values[at]) : inRow(column.what, values[at]))));
-  };
+  const make = (values) =>
+    h("tr", { role: "row" }, columns.map((column, at) => cell(column, isBlock(values[at]) ? whole("text", values[at]) : inRow(column.what, values[at]))));
   body.append(...section.rows.slice(0, SHOWN).map(make));
   const more = h("button", { type: "button", class: "more", hidden: section.rows.length <= SHOWN }, `Show all ${count(section.rows.length)} rows`);
   more.addEventListener("click", () => {

@@ -5,7 +5,7 @@ import { byId, h, setChildren, setText } from "../dom.js";
 import { clock, count, plural } from "../format.js";
 import { glyph, severityMark } from "../icons.js";
 import { cell, navigable, table } from "../listing.js";
-import { announce, banner, empty } from "../shell.js";
+import { banner, empty } from "../shell.js";
 import { cellClass, inRow, sortKey } from "./values.js";
 
 const LIMITS = [25, 50, 100, 200];
@@ -153,12 +153,8 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
   }
 
   function sortable(head, at) {
-    const button = h("button", { type: "button", class: "sort", disabled: true }, columns[at].title, h("span", { class: "arrow", "aria-hidden": "true" }));
+    const button = h("button", { type: "button", class: "sort", disabled: true }, columns[at].title, h("span", { "aria-hidden": "true" }));
     button.addEventListener("click", () => {
-      if (answer === null || !isAllHere()) {
-        announce("Rows are sorted only if all of them are on this page: search for fewer.");
-        return;
-      }
       sorted = sorted?.column === at ? (sorted.descending ? { column: at, descending: false } : null) : { column: at, descending: true };
       show();
     });
@@ -220,7 +216,6 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
   restart();
   return {
     element,
-    title: spec.title,
     clear,
     page,
     refresh: () => load(),

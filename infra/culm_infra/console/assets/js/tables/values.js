@@ -1,4 +1,4 @@
-/** Cells and fields by their kind: `id`, `text`, `count`, `bytes`, `rate`, `time`, `state`, `list`, `hex`. */
+/** Cells and fields by their kind: `id`, `text`, `count`, `bytes`, `rate`, `time`, `state`, `list`. */
 
 import { h } from "../dom.js";
 import { byteRate, bytes, count, dateTime, UNKNOWN } from "../format.js";
@@ -6,6 +6,7 @@ import { badge } from "../icons.js";
 import { copyButton, id } from "../ids.js";
 
 const NUMBERS = new Set(["count", "bytes", "rate"]);
+const SHORT = new Set([...NUMBERS, "state", "time"]);
 const LISTED = 4;
 const LONG = 200;
 /** Text without a place to wrap it, such as a schema id. */
@@ -29,7 +30,7 @@ export function inRow(kind, value) {
   if (kind === "id") return id(value);
   if (kind === "state") return badge(String(value));
   if (kind === "time") return time(value);
-  if (kind === "count" || kind === "bytes" || kind === "rate") return h("span", { class: "value" }, number(kind, value));
+  if (NUMBERS.has(kind)) return h("span", { class: "value" }, number(kind, value));
   const text = plain(value);
   if (HEX.test(text)) return id(text);
   if (UNBROKEN.test(text)) return id(text, { longest: 30 });
@@ -41,9 +42,9 @@ export function inRow(kind, value) {
 export function whole(kind, value) {
   if (isMissing(value)) return h("span", { class: "unknown" }, UNKNOWN);
   if (Array.isArray(value)) return list(value, Infinity, { whole: true });
-  if (kind === "hex" || kind === "proof" || HEX.test(plain(value))) return hex(plain(value));
+  if (HEX.test(plain(value))) return hex(plain(value));
   if (kind === "id") return id(value, { whole: true });
-  return kind === "text" || !["state", "time", "count", "bytes", "rate"].includes(kind) ? h("span", { class: "text" }, plain(value)) : inRow(kind, value);
+  return SHORT.has(kind) ? inRow(kind, value) : h("span", { class: "text" }, plain(value));
 }
 
 /** Return the value by which a column is sorted. */
