@@ -95,6 +95,19 @@ def test_a_row_opens_whole_and_states_the_limit_of_its_scan(
     expect(row).to_be_focused()
 
 
+def test_a_shortened_id_has_one_line_and_the_table_of_a_panel_scrolls(
+    console: GeneratedConsole, opened: Opened
+) -> None:
+    schema = f"venues_0020{hexadecimal('schema')}"
+    row = console.tables["p2panda-logs"].page("", "", 1)["rows"][0] | {"key": schema}
+    console.tables["p2panda-logs"].extra = [row]
+    page = opened(f"#/table/p2panda-logs/{schema}", size=(900, 700))
+    place = page.locator("#panel tbody tr").first.locator("td").last.locator("code")
+    heights = place.evaluate("code => [code.offsetHeight, parseFloat(getComputedStyle(code).lineHeight)]")
+    assert heights[0] < 1.5 * heights[1], heights
+    assert page.locator("#panel").evaluate("panel => panel.scrollWidth <= panel.clientWidth")
+
+
 def test_a_scan_that_met_its_limit_says_so(console: GeneratedConsole, opened: Opened) -> None:
     console.tables["dag-ids"].complete = False
     page = opened("#/table/dag-ids/row%2F2")
