@@ -55,6 +55,7 @@ def test_rows_are_updated_in_place_and_keep_the_focus(console: GeneratedConsole,
     page = opened()
     row = page.locator(EDGES, has_text="edge-2")
     row.focus()
+    expect(row).to_be_focused()
     page.evaluate("document.activeElement.marked = true")
     console.deployment.set_edge("edge-4", "down", 3, "gone")
     console.deployment.set_edge("edge-2", "not_ready", 2, "building the index")

@@ -70,6 +70,23 @@ def test_arrow_keys_move_through_rows_and_enter_opens_one(opened: Opened) -> Non
     expect(table.first).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#panel-title")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("r")
+    expect(table.nth(1)).to_be_focused()
+    with page.expect_response(lambda answer: "/api/tables/p2panda-logs?" in answer.url):
+        page.keyboard.press("r")
+    loaded(page)
+    expect(table.nth(1)).to_be_focused()
+    page.keyboard.press("]")
+    expect(page.locator(".place")).to_contain_text("51–")
+    expect(table.first).to_be_focused()
+    page.goto(page.url.partition("#")[0])
+    for title in ("Edges", "Jobs", "Topics"):
+        members = page.locator(f"section:has(h2:text-is('{title}')) tbody tr")
+        members.first.focus()
+        page.keyboard.press("ArrowDown")
+        expect(members.nth(1)).to_be_focused()
 
 
 def test_shortcuts_are_listed_and_lead_through_the_screens(opened: Opened) -> None:

@@ -1,6 +1,6 @@
 /** Tables whose rows are updated in place, and the keys that move through them. */
 
-import { h } from "./dom.js";
+import { h, setAttribute } from "./dom.js";
 
 /**
  * Rows of a table by key. An update changes what differs: rows are kept, moved, made and removed; the one that
@@ -49,20 +49,18 @@ export class KeyedRows {
 function keepOneTabStop(body) {
   const rows = [...body.children];
   const stop = rows.find((row) => row === document.activeElement) ?? rows.find((row) => row.tabIndex === 0) ?? rows[0];
-  for (const row of rows) {
-    const index = row === stop ? 0 : -1;
-    if (row.tabIndex !== index) row.tabIndex = index;
-  }
+  // A row has -1 as its `tabIndex` even without the attribute, and takes no focus then.
+  for (const row of rows) setAttribute(row, "tabindex", row === stop ? 0 : -1);
 }
 
-/** Let arrow keys, Home and End move the focus through the rows of a table; Enter and a click open one. */
+/** Let arrow keys, Home and End move the focus through the rows of a table; Enter and a click open one, if `open` is a function. */
 export function navigable(body, open) {
   const focus = (row) => {
     if (!row) return;
     row.focus();
-    keepOneTabStop(body);
     row.scrollIntoView({ block: "nearest" });
   };
+  body.addEventListener("focusin", () => keepOneTabStop(body));
   body.addEventListener("keydown", (event) => {
     const row = event.target;
     if (row.parentElement !== body || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -70,14 +68,15 @@ export function navigable(body, open) {
     else if (event.key === "ArrowUp" || event.key === "k") focus(row.previousElementSibling);
     else if (event.key === "Home") focus(body.firstElementChild);
     else if (event.key === "End") focus(body.lastElementChild);
-    else if (event.key === "Enter" || event.key === " ") open(row.dataset.key, row);
+    else if (open && (event.key === "Enter" || event.key === " ")) open(row.dataset.key);
     else return;
     event.preventDefault();
   });
+  if (!open) return;
   body.addEventListener("click", (event) => {
     if (event.target.closest("button, a") || String(getSelection())) return;
     const row = event.target.closest("[data-key]");
-    if (row) open(row.dataset.key, row);
+    if (row) open(row.dataset.key);
   });
 }
 

@@ -27,7 +27,7 @@ export function section({ title, columns, key, row, words, state, open, none }) 
     more,
   );
   const keyed = new KeyedRows(body, { key, create: row });
-  if (open) navigable(body, open);
+  navigable(body, open);
   let limit = SHOWN;
   let only = null;
   let last = null;

@@ -112,7 +112,9 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
     const all = isAllHere();
     if (!all) sorted = null;
     const ordered = sorted === null ? answer.rows : inOrder(answer.rows, sorted);
+    const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : null;
     setChildren(body, ordered.map(row));
+    if (focused !== null) ([...body.children].find((each) => each.dataset.key === focused) ?? body.firstElementChild)?.focus({ preventScroll: true });
     heads.forEach((head, at) => markSort(head, at, all));
     const isEmpty = answer.rows.length === 0;
     rows.parentElement.hidden = isEmpty;
