@@ -115,6 +115,26 @@ def test_an_edge_opens_with_its_protocols_and_warnings(console: GeneratedConsole
     expect(page.locator(EDGES, has_text="edge-1")).to_be_focused()
 
 
+def test_an_open_edge_that_changes_keeps_the_focus_and_the_selection(
+    console: GeneratedConsole, opened: Opened
+) -> None:
+    page = opened()
+    page.locator(EDGES, has_text="edge-1").click()
+    panel = page.locator("#panel")
+    for control in (
+        page.locator("#panel-title"),
+        panel.get_by_role("button", name="Close"),
+        panel.get_by_role("button", name="Copy the id"),
+    ):
+        control.focus()
+        text = panel.inner_text()
+        page.wait_for_function("text => document.getElementById('panel').innerText !== text", arg=text)
+        expect(control).to_be_focused()
+    panel.locator("dd").first.select_text()
+    page.wait_for_timeout(2_500)
+    assert console.deployment.edge("edge-1")["target"] in page.evaluate("String(getSelection())")
+
+
 def test_the_filter_and_the_states_select_rows(console: GeneratedConsole, opened: Opened) -> None:
     console.deployment.set_edge("edge-2", "down", 3, "gone")
     page = opened()

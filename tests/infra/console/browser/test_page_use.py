@@ -169,6 +169,18 @@ def test_nothing_is_cut_at_the_width_of_a_phone(
     assert {"table", "row", "cell", "columnheader"} <= roles or "panel" in route or "row%2F" in route
 
 
+def test_a_panel_that_covers_a_phone_has_the_tab_key_to_itself(opened: Opened) -> None:
+    page = loaded(opened("#/table/p2panda-logs/row%2F1", size=PHONE))
+    covered = page.locator("main[inert], nav[inert], header.top[inert]")
+    expect(covered).to_have_count(3)
+    page.set_viewport_size({"width": 1_200, "height": 740})
+    expect(covered).to_have_count(0)
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    expect(covered).to_have_count(3)
+    page.keyboard.press("Escape")
+    expect(covered).to_have_count(0)
+
+
 def test_screen_readers_get_landmarks_live_regions_and_whole_ids(opened: Opened) -> None:
     page = loaded(opened("#/table/p2panda-logs/row%2F1"))
     tree = accessibility_tree(page)

@@ -10,7 +10,7 @@ import { banner } from "../shell.js";
 import { cellClass, inRow, isBlock, whole } from "./values.js";
 
 const SHOWN = 100;
-const NARROW = "(max-width: 760px)";
+const NARROW = matchMedia("(max-width: 760px)");
 
 export class Panel {
   /** `onClose()` leaves the address of the row. */
@@ -20,16 +20,19 @@ export class Panel {
     this._request = null;
     this._opener = null;
     this._shown = "";
+    this._is_new = false;
+    NARROW.addEventListener("change", () => this._cover());
   }
 
   get isOpen() {
     return !this._element.hidden;
   }
 
-  /** Show a description of something that the page has already; once it is open it is updated in place. */
+  /** Show a description of something that the page has already. It is updated while nothing in it is selected. */
   show(key, description) {
     const text = JSON.stringify(description);
-    if (this.isOpen && this._element.dataset.key === key && this._shown === text) return;
+    const isSame = this.isOpen && this._element.dataset.key === key;
+    if (isSame && (this._shown === text || this._has_selection())) return;
     this._shown = text;
     this._open(key);
     this._fill(description);
@@ -41,17 +44,20 @@ export class Panel {
     this._shown = "";
     this._open(key);
     const request = (this._request = new AbortController());
-    setChildren(
-      this._element,
-      this._head(title, id(rowKey, { longest: 40 })),
+    const head = () => this._head(title, id(rowKey, { longest: 40 }));
+    this._replace(
+      head(),
       h("div", { class: "inside", "aria-busy": "true" }, h("p", { class: "scan", role: "status" }, h("span", { class: "busy", "aria-hidden": "true" }), "Reading the topics; the console limits how long this takes. Esc ends it.")),
     );
-    this._focus_title();
+    // The answer is new to whoever waits for it; the focus of others stays.
+    const answered = (show) => {
+      this._is_new = this._element.contains(document.activeElement);
+      show();
+    };
     try {
       const read = await api.detail(name, rowKey, request.signal);
       if (request !== this._request) return;
-      this._fill({ ...described(read), kind: title });
-      this._focus_title();
+      answered(() => this._fill({ ...described(read), kind: title }));
     } catch (error) {
       if (error.name === "AbortError" || request !== this._request) return;
       if (error.status === 401) {
@@ -62,7 +68,7 @@ export class Panel {
         this._element.dataset.key = "";
         this.load(key, name, title, rowKey, onUnauthorized);
       };
-      setChildren(this._element, this._head(title, id(rowKey, { longest: 40 })), h("div", { class: "inside" }, banner(error, again)));
+      answered(() => this._replace(head(), h("div", { class: "inside" }, banner(error, again))));
     }
   }
 
@@ -73,8 +79,7 @@ export class Panel {
     this._element.hidden = true;
     this._element.dataset.key = "";
     this._shown = "";
-    byId("main").inert = false;
-    document.documentElement.classList.remove("panelled");
+    this._cover();
     this._element.replaceChildren();
     if (this._opener?.isConnected) this._opener.focus({ preventScroll: true });
     this._opener = null;
@@ -88,15 +93,31 @@ export class Panel {
     const isOther = this._element.dataset.key !== key;
     this._element.dataset.key = key;
     this._element.hidden = false;
-    document.documentElement.classList.add("panelled");
-    // On a narrow screen the panel covers what is below it.
-    byId("main").inert = matchMedia(NARROW).matches;
-    this._focus_next = isOther;
+    this._cover();
+    this._is_new = isOther;
     if (isOther) this._element.scrollTop = 0;
   }
 
-  _focus_title() {
-    byId("panel-title")?.focus({ preventScroll: true });
+  /** On a narrow screen the panel covers everything else. */
+  _cover() {
+    for (const below of document.querySelectorAll(".top, .side, main")) below.inert = this.isOpen && NARROW.matches;
+  }
+
+  _has_selection() {
+    const selection = getSelection();
+    return !selection.isCollapsed && this._element.contains(selection.anchorNode);
+  }
+
+  /** Replace the contents. The focus goes to the title of something new, else it stays at its place. */
+  _replace(...children) {
+    const places = () => [...this._element.querySelectorAll("button, [tabindex]")];
+    const at = places().indexOf(document.activeElement);
+    const scrolled = this._element.scrollTop;
+    setChildren(this._element, ...children);
+    const place = this._is_new ? byId("panel-title") : places()[at];
+    place?.focus({ preventScroll: true });
+    this._is_new = false;
+    this._element.scrollTop = scrolled;
   }
 
   _head(kind, title, state = null) {
@@ -110,11 +131,7 @@ export class Panel {
   }
 
   _fill(description) {
-    const inside = this._element.querySelector(".inside");
-    const scrolled = this._element.scrollTop;
-    const active = inside?.contains(document.activeElement);
-    setChildren(
-      this._element,
+    this._replace(
       this._head(description.kind, description.titleId ? id(description.title, { whole: true }) : description.title, description.state ?? null),
       h(
         "div",
@@ -125,9 +142,6 @@ export class Panel {
         description.sections.map(panelSection),
       ),
     );
-    if (this._focus_next || active) this._focus_title();
-    this._focus_next = false;
-    this._element.scrollTop = scrolled;
   }
 }
 
