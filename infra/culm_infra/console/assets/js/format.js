@@ -59,6 +59,9 @@ export function dateTime(ms) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock(ms)}`;
 }
 
+/** Return the local date and time, and how long ago it was. */
+export const dateTimeAgo = (ms, now) => (known(ms) ? `${dateTime(ms)} (${ago(ms, now)})` : UNKNOWN);
+
 /** Return the number of seconds with up to two digits. */
 export const seconds = (value) => (known(value) ? `${Number(value.toFixed(value < 10 ? 2 : 0))} s` : UNKNOWN);
 

@@ -1,8 +1,8 @@
 /** The edges: what serves the peers. */
 
 import { h, setAttribute, setChildren, setText } from "../dom.js";
-import { ago, byteRate, count, dateTime, middle, shortCount, UNKNOWN } from "../format.js";
-import { setBadge, shape, stateTone } from "../icons.js";
+import { ago, byteRate, count, dateTimeAgo, middle, shortCount } from "../format.js";
+import { setBadge, shape, stateTone, stateWord } from "../icons.js";
 import { cell } from "../listing.js";
 import { Sparkline } from "../series.js";
 import { protocolTitle } from "../shell.js";
@@ -106,7 +106,7 @@ function setChips(place, protocols) {
         { class: "chip", "data-tone": stateTone(readiness(protocol)) },
         shape(readiness(protocol)),
         h("span", null, protocolTitle(protocol.name)),
-        protocol.ready === false ? h("span", { class: "unseen" }, " not ready") : null,
+        protocol.ready === true ? null : h("span", { class: "unseen" }, ` ${stateWord(readiness(protocol)).toLowerCase()}`),
         protocol.connections === null ? null : h("span", { class: "many" }, count(protocol.connections), h("span", { class: "unseen" }, " connections")),
       ),
     ),
@@ -125,8 +125,8 @@ export function edgeDetail(edge, now) {
       ["Peer id", edge.peer_id, "id"],
       ["Version", edge.version, "text"],
       ["In this state since", edge.since_ms, "time"],
-      ["Last answer", edge.seen_ms === null ? UNKNOWN : `${dateTime(edge.seen_ms)} (${ago(edge.seen_ms, now)})`, "text"],
-      ["Last progress", edge.last_progress_ms === null ? UNKNOWN : `${dateTime(edge.last_progress_ms)} (${ago(edge.last_progress_ms, now)})`, "text"],
+      ["Last answer", dateTimeAgo(edge.seen_ms, now), "text"],
+      ["Last progress", dateTimeAgo(edge.last_progress_ms, now), "text"],
       ["Read from", edge.source === "socket" ? "status socket" : "metrics port", "text"],
     ],
     sections: [
@@ -168,5 +168,5 @@ export const warnings = (lines) => ({
     { title: "Message", kind: "text" },
   ],
   rows: [...(lines ?? [])].sort((a, b) => b.time_ms - a.time_ms).map((line) => [line.time_ms, line.level, line.message]),
-  note: (lines ?? []).length === 0 ? "No warning since its start, or none that this source carries." : null,
+  note: (lines ?? []).length === 0 ? "No warnings are known. Only a status socket reports them." : null,
 });

@@ -1,7 +1,7 @@
 /** The jobs: one row per query, with the process that runs it. */
 
 import { h, setAttribute, setText } from "../dom.js";
-import { ago, count, dateTime, rate, shortCount, UNKNOWN } from "../format.js";
+import { ago, count, dateTimeAgo, rate, shortCount } from "../format.js";
 import { setBadge } from "../icons.js";
 import { cell } from "../listing.js";
 import { Sparkline } from "../series.js";
@@ -21,7 +21,7 @@ const COLUMNS = [
 
 const RECENT_MS = 600_000;
 
-/** A process that answers runs its queries; of one that does not, its queries are as it is. */
+/** States of a process that answers. If it does not answer, its queries have its state. */
 const LIVE = new Set(["ready", "not_ready", "draining"]);
 
 function stateOf({ job, query, severity }) {
@@ -101,6 +101,42 @@ function jobRow({ job, query }) {
 /** Return fields and sections of the panel of a process that runs jobs. */
 export function jobDetail(job, now) {
   const errors = job.queries.filter((query) => query.last_error);
+  const queriesSection = {
+    title: "Queries",
+    columns: [
+      { title: "Job", kind: "text" },
+      { title: "State", kind: "state" },
+      { title: "Lag", kind: "count" },
+      { title: "Rows/s", kind: "count" },
+      { title: "Last checkpoint", kind: "time" },
+      { title: "State rows", kind: "count" },
+      { title: "Failures", kind: "count" },
+      { title: "Rejected", kind: "count" },
+    ],
+    rows: job.queries.map((query) => [
+      query.job,
+      query.state,
+      query.lag_records,
+      query.rows_per_second,
+      query.checkpoint_ms,
+      query.state_rows,
+      query.failures,
+      query.rejected,
+    ]),
+    note: job.queries.length === 0 ? "The queries are known once the process answers." : null,
+  };
+  const errorsSection = {
+    title: "Last errors",
+    columns: [
+      { title: "Time", kind: "time" },
+      { title: "Job", kind: "text" },
+      { title: "Kind", kind: "text" },
+      { title: "Cause", kind: "text" },
+      { title: "What to do", kind: "text" },
+    ],
+    rows: errors.map(({ job: name, last_error: error }) => [error.time_ms, name, error.kind, error.cause, error.hint]),
+    note: null,
+  };
   return {
     kind: "Jobs",
     title: job.name,
@@ -110,51 +146,9 @@ export function jobDetail(job, now) {
       ["Target", job.target, "text"],
       ["Version", job.version, "text"],
       ["In this state since", job.since_ms, "time"],
-      ["Last answer", job.seen_ms === null ? UNKNOWN : `${dateTime(job.seen_ms)} (${ago(job.seen_ms, now)})`, "text"],
+      ["Last answer", dateTimeAgo(job.seen_ms, now), "text"],
       ["Read from", job.source === "socket" ? "status socket" : "metrics port", "text"],
     ],
-    sections: [
-      {
-        title: "Queries",
-        columns: [
-          { title: "Job", kind: "text" },
-          { title: "State", kind: "state" },
-          { title: "Lag", kind: "count" },
-          { title: "Rows/s", kind: "count" },
-          { title: "Last checkpoint", kind: "time" },
-          { title: "State rows", kind: "count" },
-          { title: "Failures", kind: "count" },
-          { title: "Rejected", kind: "count" },
-        ],
-        rows: job.queries.map((query) => [
-          query.job,
-          query.state,
-          query.lag_records,
-          query.rows_per_second,
-          query.checkpoint_ms,
-          query.state_rows,
-          query.failures,
-          query.rejected,
-        ]),
-        note: job.queries.length === 0 ? "The queries are known once the process answers." : null,
-      },
-      ...(errors.length === 0
-        ? []
-        : [
-            {
-              title: "Last errors",
-              columns: [
-                { title: "Time", kind: "time" },
-                { title: "Job", kind: "text" },
-                { title: "Kind", kind: "text" },
-                { title: "Cause", kind: "text" },
-                { title: "What to do", kind: "text" },
-              ],
-              rows: errors.map(({ job: name, last_error: error }) => [error.time_ms, name, error.kind, error.cause, error.hint]),
-              note: null,
-            },
-          ]),
-      warnings(job.warnings),
-    ],
+    sections: [queriesSection, ...(errors.length > 0 ? [errorsSection] : []), warnings(job.warnings)],
   };
 }
