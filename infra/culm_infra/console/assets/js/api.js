@@ -9,7 +9,7 @@ class ApiError extends Error {
   }
 }
 
-const WITHOUT_ANSWER = ["The console does not answer.", "Look whether “culm console” still runs; the page connects again by itself."];
+const WITHOUT_ANSWER = ["The console does not answer.", "Check whether “culm console” is still running. The page connects again by itself."];
 
 async function fetched(path, signal) {
   let response;

@@ -32,7 +32,7 @@ export async function copy(text) {
     field.remove();
     focused?.focus({ preventScroll: true });
     if (!copied) {
-      toast("The browser did not allow to copy.");
+      toast("The browser did not allow copying.");
       return;
     }
   }

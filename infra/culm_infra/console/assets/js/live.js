@@ -62,7 +62,7 @@ export class Live {
     const source = (this._source = {});
     this._callbacks.onState({ live: false, since_ms: this._lost_ms });
     try {
-      // The stream says nothing of why it ended; a plain request does.
+      // The stream does not say why it ended; the answer to a plain request does.
       const document_ = await overview(AbortSignal.timeout(SILENCE_MS));
       if (this._source !== source) return;
       this._callbacks.onDocument(document_);

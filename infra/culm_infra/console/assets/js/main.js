@@ -72,7 +72,7 @@ function renderMember({ kind, name }) {
     panel.show(`${kind} ${name}`, (kind === "edge" ? edgeDetail : jobDetail)(member, model.document.time_ms));
     return;
   }
-  panel.show(`${kind} ${name}`, { kind: kind === "edge" ? "Edge" : "Jobs", title: name ?? "", fields: [], sections: [], reasons: ["It is not watched any more."], state: "unknown" });
+  panel.show(`${kind} ${name}`, { kind: kind === "edge" ? "Edge" : "Jobs", title: name ?? "", fields: [], sections: [], reasons: ["The console no longer watches it."], state: "unknown" });
 }
 
 function renderTable({ name, key, search }) {
@@ -94,7 +94,7 @@ function renderTable({ name, key, search }) {
 
 const plainScreen = (...children) => ({ element: h("div", { class: "screen" }, ...children), update: () => {}, clear: () => false, page: () => {} });
 
-const loadingScreen = () => plainScreen(h("p", { class: "note", role: "status" }, "Asking the console which tables it has …"));
+const loadingScreen = () => plainScreen(h("p", { class: "note", role: "status" }, "Reading the list of tables …"));
 
 const missingScreen = (name) => plainScreen(shell.empty(`There is no table “${String(name).slice(0, 80)}”`, h("p", null, "The screens are in the navigation.")));
 

@@ -1,7 +1,7 @@
 /** The overview: a sentence that says how things are, numbers, and the edges, jobs and topics, worst first. */
 
 import { h, setChildren, setText } from "../dom.js";
-import { byteRate, count, plural, shortCount } from "../format.js";
+import { byteRate, count, plural, shortCount, UNKNOWN } from "../format.js";
 import { shape } from "../icons.js";
 import { copyButton } from "../ids.js";
 import { History, Sparkline } from "../series.js";
@@ -75,7 +75,7 @@ const TILES = [
   { name: "peers", title: "Peers connected", value: (d) => total(d.edges, "peers"), text: count, note: (d) => `at ${plural(d.edges.length, "edge")}` },
   { name: "received", title: "Received", value: (d) => total(d.edges, "received_bytes_per_s"), text: byteRate, note: () => "from peers" },
   { name: "sent", title: "Sent", value: (d) => total(d.edges, "sent_bytes_per_s"), text: byteRate, note: () => "to peers" },
-  { name: "written", title: "Written to Kafka", value: (d) => total(d.topics, "records_per_s"), text: (v) => (v === null ? "–" : `${shortCount(Math.round(v))}/s`), note: () => "records, all topics" },
+  { name: "written", title: "Written to Kafka", value: (d) => total(d.topics, "records_per_s"), text: (v) => (v === null ? UNKNOWN : `${shortCount(Math.round(v))}/s`), note: () => "records, all topics" },
   { name: "lag", title: "Largest lag", value: (d) => largestLag(d)?.[0] ?? null, text: shortCount, note: (d) => (largestLag(d)?.[0] > 0 ? `records, ${largestLag(d)[1]}` : "records") },
   {
     name: "rejected",
@@ -151,7 +151,7 @@ function showKafka(place, kafka) {
   );
 }
 
-/** Parts whose severity or state asks for attention. */
+/** Number of edges and jobs that need attention. */
 export const failing = (document_) => [...document_.edges, ...document_.jobs].filter((member) => member.severity >= 2).length;
 
 const lags = (member) => member.lag_records > 0 || (member.queries ?? []).some((query) => query.lag_records > 0);
@@ -173,8 +173,8 @@ function sentence({ edges, jobs }) {
   if (parts.length > 0) return parts.join(", and ").replace(/^[a-z]/, (letter) => letter.toUpperCase());
   const lagging = [...edges, ...jobs].filter((member) => member.severity === 1);
   const counted = [[edges.length, "edge"], [jobs.length, "job"]].filter(([number]) => number > 0).map(([number, word]) => plural(number, word));
-  if (lagging.length === 1) return `${counted.join(" and ")}, one of them to watch: ${lagging[0].name}`;
-  if (lagging.length > 1) return `${counted.join(" and ")}, ${count(lagging.length)} of them to watch`;
+  if (lagging.length === 1) return `${counted.join(" and ")}, one of them worth a look: ${lagging[0].name}`;
+  if (lagging.length > 1) return `${counted.join(" and ")}, ${count(lagging.length)} of them worth a look`;
   return counted.length > 0 ? `${counted.join(" and ")}, all ready` : "Nothing to watch yet";
 }
 

@@ -26,7 +26,7 @@ export const topicSection = () =>
     words: (topic) => `${topic.name} ${topic.detail ?? ""} ${stateOf(topic)}`,
     state: stateOf,
     open: null,
-    none: "No topic with this prefix. “culm topics create” makes them.",
+    none: "No topic has this prefix. “culm topics create” creates the topics.",
   });
 
 function topicRow(topic) {

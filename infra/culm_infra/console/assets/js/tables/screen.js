@@ -120,7 +120,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
     rows.parentElement.hidden = isEmpty;
     nothing.hidden = !isEmpty;
     if (isEmpty) setChildren(nothing, nothingHere());
-    // Rows that the console is still reading come by themselves; rows under somebody's hands stay as they are.
+    // Read again while the console still reads the topic, but not while the user moves through the rows.
     if ((isEmpty && !field.value) || (!answer.complete && !body.contains(document.activeElement))) timer = setTimeout(load, SOON_MS);
     note.hidden = !answer.note && answer.complete;
     setText(note, answer.note || (answer.complete ? "" : "These are not all rows: the console has not read all of the topic yet."));
@@ -166,7 +166,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
   function markSort(head, at, all) {
     const button = head.firstChild;
     button.disabled = !all;
-    button.title = all ? "" : "Sorts only if all rows are on this page: search for fewer.";
+    button.title = all ? "" : "Rows can be sorted only if all of them are on this page. Narrow the search.";
     const direction = sorted?.column === at ? (sorted.descending ? "descending" : "ascending") : null;
     if (direction === null) head.removeAttribute("aria-sort");
     else head.setAttribute("aria-sort", direction);
@@ -223,7 +223,7 @@ export function tableScreen(spec, { search, navigate, onUnauthorized }) {
     refresh: () => load(),
     /** The address without a row. */
     route: () => href(null),
-    /** Mark the row whose panel is open; None is null. */
+    /** Mark the row whose panel is open; null marks none. */
     mark: (key) => {
       opened = key;
       markOpen();
