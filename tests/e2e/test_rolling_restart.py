@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,7 +49,7 @@ READY, NOT_READY, ACCEPTED, REFUSED = "ready", "not ready", "accepted", "refused
 
 @dataclass
 class Load:
-    """What a pair publishes until it is told to stop."""
+    """Items that a pair publishes until it is stopped."""
 
     pair: HonestPair
     sent_s: dict[Hashable, float] = field(default_factory=dict)
@@ -156,12 +156,12 @@ async def terminated(target: FullEdge) -> int | None:
     return await asyncio.to_thread(target.edge.process.ended, _END_LIMIT_S)
 
 
-async def roll(target: FullEdge, end: object) -> Counter[str]:
+async def roll(target: FullEdge, end: Callable[[FullEdge], Awaitable[int | None]]) -> Counter[str]:
     """End a connector and start it again over the same directory; returns what refused strangers saw."""
     probe = Probe(target)
     probing = asyncio.create_task(probe.run())
     await until(lambda: ("quic", ACCEPTED) in probe.seen)
-    status = await end(target)  # type: ignore[operator]
+    status = await end(target)
     async with while_working():
         await probing
     assert status == 0, target.edge.process.last_words()

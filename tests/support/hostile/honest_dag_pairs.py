@@ -18,8 +18,8 @@ from culm_infra.demo.kit.processes import DemoError
 from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.replica.codec import encode_append
-from tests.support.hostile.honest_pair import ARRIVAL_TIMEOUT_S, LOOK_S, HonestPair, Places
-from tests.support.process.waiting import until, while_working
+from tests.support.hostile.honest_pair import ARRIVAL_TIMEOUT_S, LOOK_S, HonestPair, Places, connected
+from tests.support.process.waiting import while_working
 
 
 @asynccontextmanager
@@ -59,19 +59,12 @@ async def dag_quic(at: Places, folder: Path) -> AsyncIterator[HonestPair]:
             await asyncio.sleep(LOOK_S)
 
     async with DagPeer.open(folder / "writer") as writer, DagPeer.open(folder / "reader") as reader:
-        tasks = [
-            asyncio.create_task(member.keep_following(place.address, [space]))
+        calls = [
+            member.keep_following(place.address, [space])
             for member, place in zip((writer, reader), at, strict=True)
         ]
-        tasks.append(asyncio.create_task(look()))
-        try:
-            first = await publish()
-            await until(lambda: first in pair.arrived_s, limit_s=ARRIVAL_TIMEOUT_S)
+        async with connected(pair, *calls, look()):
             yield pair
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from tests.support.deployment.full_edge import FullEdge
 from tests.support.process.waiting import until
@@ -57,3 +58,17 @@ class HonestPair:
             progress=lambda: len(self.arrived_s),
         )
         return sorted(self.arrived_s[item] - at_s for item, at_s in sent_s.items())
+
+
+@asynccontextmanager
+async def connected(pair: HonestPair, *work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+    """Run the members' work in tasks until the context ends; it begins once a first item has arrived."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        first = await pair.publish()
+        await until(lambda: first in pair.arrived_s, limit_s=ARRIVAL_TIMEOUT_S)
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -40,7 +40,7 @@ from tests.support.chotki.seeded import store_that_holds_it
 from tests.support.deployment.full_edge import FullEdge
 from tests.support.deployment.members import member, new_schema, write_logs
 from tests.support.hostile.honest_dag_pairs import dag_http, dag_quic
-from tests.support.hostile.honest_pair import ARRIVAL_TIMEOUT_S, LOOK_S, HonestPair, Places
+from tests.support.hostile.honest_pair import ARRIVAL_TIMEOUT_S, LOOK_S, HonestPair, Places, connected
 from tests.support.process.waiting import until, while_working
 
 
@@ -193,17 +193,11 @@ async def _bamboo(at: Places, folder: Path) -> AsyncIterator[HonestPair]:
         await writer.follow(FollowedLog(log, direction=Direction.BOTH))
         await reader.follow(FollowedLog(log))
         calls = [
-            asyncio.create_task(member.keep_connected(Url("quic", *place.address)))
+            member.keep_connected(Url("quic", *place.address))
             for member, place in zip((writer, reader), at, strict=True)
         ]
-        try:
-            first = await publish()
-            await until(lambda: first in pair.arrived_s, limit_s=ARRIVAL_TIMEOUT_S)
+        async with connected(pair, *calls):
             yield pair
-        finally:
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
 
 
 async def _keep_calling(replica: ReplicaPeer, address: Address) -> None:
