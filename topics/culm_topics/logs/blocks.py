@@ -162,7 +162,7 @@ class BlockTable:
                 else:
                     self._progress.pop(key, None)
                 return
-            _check_name(self.passed_over.topic, key.name)
+            check_name(self.passed_over.topic, key.name)
         except RecordError as error:
             self.passed_over.add(message, error)
             return
@@ -249,7 +249,7 @@ def read_block(key: BlockKey, summary: bytes, value_of: Callable[[BlockKey], byt
     )
 
 
-def _check_name(topic: str, name: bytes) -> None:
+def check_name(topic: str, name: bytes) -> None:
     """Raise `RecordError` for a name that no set of the topic can have."""
     if topic == "block-vectors":
         check_peer_key(name)

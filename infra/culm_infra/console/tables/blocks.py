@@ -11,7 +11,7 @@ from culm_infra.console.tables.follower import FollowedForm, FollowedTopic
 from culm_infra.console.tables.packed import PackedRecords, above
 from culm_topics.errors import RecordError
 from culm_topics.logs.block_lag import first_row
-from culm_topics.logs.blocks import Block, BlockTable, read_block
+from culm_topics.logs.blocks import Block, BlockTable, check_name, read_block
 from culm_topics.logs.records import ROW_SIZE, BlockKind, ProgressKey, split_block_key
 from culm_topics.logs.records.blocks import LOG_SIZE, BlockSummary
 from culm_topics.readers.batch import TopicMessage
@@ -21,9 +21,14 @@ NAME_AT: Final = 4
 """Position of the set's name in the key of a summary."""
 
 
-def _check_key(key: bytes, value: bytes) -> None:
-    # A malformed value costs its block, as for every reader; it is found when the block is read.
-    split_block_key(key)
+def _check_key(topic: str) -> Callable[[bytes, bytes], None]:
+    def check(key: bytes, value: bytes) -> None:
+        # A malformed value costs its block, as for every reader; it is found when the block is read.
+        parsed = split_block_key(key)
+        if not isinstance(parsed, ProgressKey):
+            check_name(topic, parsed.name)
+
+    return check
 
 
 def _without_fingerprints(key: bytes, value: bytes) -> bytes:
@@ -36,8 +41,8 @@ def _without_fingerprints(key: bytes, value: bytes) -> bytes:
         return value
 
 
-BLOCKS: Final = FollowedForm("blocks", _check_key)
-VECTORS: Final = FollowedForm("block-vectors", _check_key, pack=_without_fingerprints)
+BLOCKS: Final = FollowedForm("blocks", _check_key("blocks"))
+VECTORS: Final = FollowedForm("block-vectors", _check_key("block-vectors"), pack=_without_fingerprints)
 
 
 @dataclass(slots=True)

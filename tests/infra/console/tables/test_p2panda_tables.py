@@ -140,3 +140,20 @@ def test_a_block_that_cannot_be_read_costs_its_logs_and_is_named(
     assert "1 malformed records" in str(torn.note)
     assert not torn.complete
     assert 0 < len(torn.rows) < len(whole.rows)
+
+
+def test_a_block_whose_name_no_set_can_have_is_left_out(
+    kafka: KafkaSettings, tables: Mapping[str, ConsoleTable]
+) -> None:
+    whole = page(tables["p2panda-logs"])
+    page(tables["p2panda-peers"])
+    wrong = b"\xff" * 31
+    produce(kafka, "blocks", block_records({wrong: VENUES}))
+    produce(kafka, "block-vectors", block_records({wrong: VENUES}, in_chunks=False))
+    after = page(
+        tables["p2panda-logs"], when=lambda found: found.note is not None and "malformed" in found.note
+    )
+    assert keys(after) == keys(whole)
+    page(tables["p2panda-peers"], when=lambda found: "block-vectors are left out" in (found.note or ""))
+    detail = tables["p2panda-logs"].detail(log_key(AUTHORS[2], 0).hex())
+    assert {row["peer"] for row in section(detail, "Peers that hold it")} == {BEHIND.hex(), WHOLE.hex()}
