@@ -49,15 +49,14 @@ class TableRoutes:
     async def page(self, request: Request) -> Response:
         """Answer `GET /api/tables/{name}`."""
         query = request.query_params
-        limit_text = query.get("limit", str(_DEFAULT_ROWS))
+        limit = _row_limit(query.get("limit", str(_DEFAULT_ROWS)))
         search, cursor = query.get("search", "").strip(), query.get("cursor", "")
-        if not (limit_text.isascii() and limit_text.isdecimal() and 1 <= int(limit_text[:9]) <= MAX_ROWS):
+        if limit is None:
             return problem(HTTPStatus.BAD_REQUEST, f"limit must be a whole number from 1 to {MAX_ROWS}")
         if len(search) > _MAX_TEXT or len(cursor) > _MAX_TEXT:
             return problem(
                 HTTPStatus.BAD_REQUEST, f"search and cursor must have at most {_MAX_TEXT} characters"
             )
-        limit = int(limit_text)
         return await self._answer(request, lambda table: asdict(table.page(search, cursor, limit)))
 
     async def detail(self, request: Request) -> Response:
@@ -101,6 +100,14 @@ class TableRoutes:
             watching.cancel()
             self._waiting -= 1
         return JSONResponse(document)
+
+
+def _row_limit(text: str) -> int | None:
+    """Return the limit that a request gives, or None if it is not a number of rows that a page may have."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_ROWS))):
+        return None
+    limit = int(text)
+    return limit if 1 <= limit <= MAX_ROWS else None
 
 
 def _work_until(

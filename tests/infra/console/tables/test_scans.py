@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.requests import Request
@@ -78,6 +79,25 @@ async def test_a_scan_is_cancelled_when_the_connection_is_closed() -> None:
     finally:
         routes.close()
     assert b'"complete":false' in answer.body
+
+
+@pytest.mark.parametrize("limit", ["0", "201", "0000000201", "00000000010000", "-1", "1.0", "", "١"])
+async def test_a_page_has_at_most_200_rows(limit: str) -> None:
+    routes = TableRoutes({"scanning": ScanningTable()})
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "path_params": {"name": "scanning"},
+        "query_string": f"limit={quote(limit)}".encode(),
+        "headers": [],
+    }
+    try:
+        answer = await routes.page(Request(scope))
+    finally:
+        routes.close()
+    assert answer.status_code == 400
+    assert b"from 1 to 200" in answer.body
 
 
 @pytest.mark.kafka
