@@ -18,7 +18,7 @@ from culm_infra.console.tables import (
     TableRow,
     TableSpec,
 )
-from culm_infra.console.tables.blocks import BLOCKS, VECTORS, BlockRecords, Damage
+from culm_infra.console.tables.blocks import BLOCKS, NAME_AT, VECTORS, BlockRecords, Damage
 from culm_infra.console.tables.follower import FollowedForm, combined
 from culm_infra.console.tables.packed import above
 from culm_infra.console.tables.paging import (
@@ -30,6 +30,7 @@ from culm_infra.console.tables.paging import (
 )
 from culm_topics.logs.block_lag import BlockLag, height_of, lags_in_block, rows_of
 from culm_topics.logs.blocks import Block
+from culm_topics.logs.records import BlockKind
 from culm_topics.p2panda.announcements import ANNOUNCEMENTS_TOPIC, PeerAnnouncement
 from culm_topics.records import PEER_ID_SIZE, check_peer_key, split_log_key
 
@@ -114,8 +115,8 @@ class PeersTable:
         read_s, peers = self._peers
         if time.monotonic() - read_s > _PEERS_SECONDS:
             bits = self._vectors.block_bits()
-            prefix = bytes((0, bits or 0))
-            vectors = self._vectors.records.distinct(prefix, above(prefix), 4)
+            prefix = bytes((BlockKind.SUMMARY, bits or 0))
+            vectors = self._vectors.records.distinct(prefix, above(prefix), NAME_AT)
             announced = self._announcements.keys(b"", b"\xff" * (PEER_ID_SIZE + 1))
             peers = sorted({peer for peer in (*vectors, *announced) if len(peer) == PEER_ID_SIZE})
             self._peers = time.monotonic(), peers
