@@ -79,12 +79,12 @@ class RejectedTable:
                 before = min(end, int(cursor)) if cursor else end
                 floor = max(low, end - _SEARCHED) if text else low
                 for message in back.messages(0, floor, before, limit if not text else 1_000):
-                    if len(rows) == limit:
-                        break
                     row = self._row(message)
                     if not text or _matches(row, text):
                         rows.append(row)
                     before = message.offset
+                    if len(rows) == limit:
+                        break
                 else:
                     before = floor if scan.complete else before
         except KafkaFailure as error:
