@@ -145,7 +145,7 @@ class ReplicasTable:
             key
             for records in (self._vectors, self._holders)
             for start, end in ranges
-            for key in records.keys(start, end, limit=limit)
+            for key in records.keys(start, end, limit=limit + 1)  # the deployment's vector may be there
             if len(key) == 8
         }
         return sorted(keys)[:limit]

@@ -177,6 +177,19 @@ def test_replicas_have_their_lag_and_the_owner_whose_claim_holds(
 
 
 @pytest.mark.usefixtures("replicas")
+def test_the_vector_of_the_deployment_takes_no_place_on_a_page(
+    kafka: KafkaSettings, tables: Mapping[str, ConsoleTable]
+) -> None:
+    # Its key is between those of these sources and the others.
+    above = [(source_key((15 << 60) + number), vector((16, 4))) for number in range(2)]
+    produce(kafka, "chotki.vectors", above)
+    table = tables["chotki-replicas"]
+    for limit in range(1, 7):
+        page(table)
+        assert len(all_rows(table, limit)) == 6, limit
+
+
+@pytest.mark.usefixtures("replicas")
 def test_a_replica_shows_sessions_lag_by_source_and_packets(tables: Mapping[str, ConsoleTable]) -> None:
     page(tables["chotki-replicas"])
     page(tables["chotki-sessions"], when=lambda found: len(found.rows) == 2)
