@@ -286,6 +286,7 @@ class SessionsTable:
     )
 
     def __init__(self, sources: TableSources) -> None:
+        self._scans = sources.scans
         self._topic = sources.follow(SESSIONS)
 
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
@@ -341,7 +342,7 @@ class SessionsTable:
                     "Open syncs", columns("t id T", "age_ms count Age (ms)", "bytes bytes Bytes"), syncs
                 ),
             ),
-            RunningScan(0.0, None).result(),
+            self._scans.without_reading(),
         )
 
 

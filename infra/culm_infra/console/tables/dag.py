@@ -192,7 +192,7 @@ class SpacesTable:
     )
 
     def __init__(self, sources: TableSources) -> None:
-        self._sources = sources
+        self._scans = sources.scans
         self._topic = sources.follow(HEADS)
 
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
@@ -215,8 +215,6 @@ class SpacesTable:
             raise NotFound(f"there is no space {key[:80]}")
         record = HeadsRecord.decode(value)
         cells = _space_row(space, record).cells
-        with self._sources.scans.open() as scan:
-            scan.records += 1
         return Detail(
             f"space {space.hex()[:16]}…",
             [
@@ -224,7 +222,7 @@ class SpacesTable:
                 DetailField("Notes", combined([extent]).note),
             ],
             _heads_sections(record),
-            scan.result(),
+            self._scans.without_reading(),
         )
 
 

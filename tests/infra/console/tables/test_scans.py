@@ -22,8 +22,10 @@ KEY = b"wanted"
 
 def test_more_scans_than_two_are_refused() -> None:
     scans = Scans(5.0)
-    with scans.open(), scans.open(), pytest.raises(InfraError, match="2 other details"), scans.open():
-        pass
+    with scans.open(), scans.open():
+        with pytest.raises(InfraError, match="2 other details"), scans.open():
+            pass
+        assert scans.without_reading().complete
     with scans.open():
         pass
 
