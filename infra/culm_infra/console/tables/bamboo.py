@@ -8,7 +8,6 @@ from typing import Any, Final
 from culm_infra.console.tables import (
     ConsoleTable,
     Detail,
-    DetailField,
     DetailSection,
     NotFound,
     TableContext,
@@ -19,7 +18,7 @@ from culm_infra.console.tables import (
 from culm_infra.console.tables.follower import FollowedForm, combined
 from culm_infra.console.tables.log_entries import entries_section
 from culm_infra.console.tables.packed import Match, above
-from culm_infra.console.tables.paging import TableSources, columns, hex_range, hex_search, key_bytes, page_of
+from culm_infra.console.tables.paging import TableSources, columns, fields_of, hex_search, key_bytes, page_of
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import RecordError
@@ -76,15 +75,8 @@ class CoverageTable:
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
         """Return logs after the cursor."""
         digits = hex_search(search, "an author's key")
-        extent = self._topic.extent()
-        records = self._topic.records
         # The rows of the deployment are those under the peer id of zeros.
-        low, high = hex_range(HEIGHTS_PEER_ID, digits)
-        found, following = page_of(records, low, high, cursor, limit)
-        rows = [_row(key, CoverageRecord.decode(value)) for key, value in found]
-        total = None if search else records.count(HEIGHTS_PEER_ID, _END)
-        state = combined([extent], None if total or search else _NOTHING)
-        return TablePage(rows, following, total, state.complete, state.note, state.as_of_ms)
+        return page_of(self._topic, HEIGHTS_PEER_ID, _row, cursor, limit, digits=digits, if_empty=_NOTHING)
 
     def detail(self, key: str) -> Detail:
         """Return a log: all ranges, what each peer holds, and its newest entries."""
@@ -104,7 +96,6 @@ class CoverageTable:
             )
             scan.records += len(peers)
             entries = entries_section(scan, self._sources.kafka, log)
-        cells = _cells(flavour, (public_key, log_id), record)
         lists = {"Entries": record.entries, "Payloads": record.payloads, "Provable entries": record.provable}
         ranges = [
             [title, str(start), str(end - 1), end - start]
@@ -120,7 +111,7 @@ class CoverageTable:
         state = combined([extent])
         return Detail(
             f"log {log_id} of {public_key.hex()[:16]}… ({flavour.name})",
-            [DetailField(column.title, cells[column.name], column.kind) for column in self.spec.columns],
+            fields_of(self.spec, _row(HEIGHTS_PEER_ID + log, value).cells),
             (
                 DetailSection(
                     "Ranges",
@@ -145,9 +136,9 @@ class CoverageTable:
         )
 
 
-def _row(key: bytes, record: CoverageRecord) -> TableRow:
+def _row(key: bytes, value: bytes) -> TableRow:
     _, flavour, log = split_coverage_key(key)
-    cells = _cells(flavour, log, record)
+    cells = _cells(flavour, log, CoverageRecord.decode(value))
     return TableRow(key[PEER_ID_SIZE:].hex(), cells, 1 if cells["gaps"] else 0)
 
 

@@ -22,6 +22,7 @@ from culm_infra.console.tables.paging import (
     TableSources,
     columns,
     cursor_bytes,
+    fields_of,
     hex_range,
     hex_search,
     key_bytes,
@@ -210,7 +211,7 @@ class ReplicasTable:
         state = combined(extents)
         return Detail(
             f"replica {src:x}",
-            [DetailField(column.title, row.cells[column.name], column.kind) for column in self.spec.columns],
+            fields_of(self.spec, row.cells),
             (
                 DetailSection(
                     "Behind, by source",
@@ -291,17 +292,9 @@ class SessionsTable:
 
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
         """Return sessions after the cursor."""
-        low, high = hex_range(b"", hex_search(search, "an edge's id"))
-        extent = self._topic.extent()
-        records = self._topic.records
-        found, following = page_of(records, low, high, cursor, limit)
-        rows = []
-        for key, value in found:
-            record = SessionRecord.decode(value)
-            rows.append(TableRow(key.hex(), _session_cells(key, record), 2 if record.code else 0))
-        total = None if search else records.count(b"", _ABOVE_SESSIONS)
-        state = combined([extent], None if total or search else "no session in the last seven days")
-        return TablePage(rows, following, total, state.complete, state.note, state.as_of_ms)
+        digits = hex_search(search, "an edge's id")
+        note = "no session in the last seven days"
+        return page_of(self._topic, b"", _session_row, cursor, limit, digits=digits, if_empty=note)
 
     def detail(self, key: str) -> Detail:
         """Return a session with its diffs and open syncs."""
@@ -311,17 +304,16 @@ class SessionsTable:
         if value is None:
             raise NotFound(f"there is no session {key[:100]}")
         record = SessionRecord.decode(value)
-        cells = _session_cells(raw, record)
-        fields = [DetailField(column.title, cells[column.name], column.kind) for column in self.spec.columns]
+        row = _session_row(raw, value)
         diffs = [
             [name, diff.blocks_done, diff.blocks_total, diff.bytes_done, diff.bytes_total]
             for name, diff in (("received", record.received), ("sent", record.sent))
         ]
         syncs = [[str(Id(sync.src, sync.pro)), sync.age_ms, sync.bytes] for sync in record.open_syncs]
         return Detail(
-            f"session {cells['session']} of edge {cells['edge'][:16]}…",
+            f"session {row.cells['session']} of edge {row.cells['edge'][:16]}…",
             [
-                *fields,
+                *fields_of(self.spec, row.cells),
                 DetailField("Pings", record.pings, "count"),
                 DetailField("Pongs", record.pongs, "count"),
             ],
@@ -360,6 +352,11 @@ def _vector(vector: Mapping[int, int]) -> list[str]:
 
 def _id(src: int, pro: int | None) -> str | None:
     return None if pro is None else str(Id(src, pro))
+
+
+def _session_row(key: bytes, value: bytes) -> TableRow:
+    record = SessionRecord.decode(value)
+    return TableRow(key.hex(), _session_cells(key, record), 2 if record.code else 0)
 
 
 def _session_cells(key: bytes, record: SessionRecord) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from culm_infra.console.tables import (
     TableSpec,
 )
 from culm_infra.console.tables.follower import FollowedForm, combined
-from culm_infra.console.tables.paging import TableSources, columns, hex_range, hex_search, key_bytes, page_of
+from culm_infra.console.tables.paging import TableSources, columns, fields_of, hex_search, key_bytes, page_of
 from culm_infra.console.tables.scan import newest, oldest
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.wire.messages import SPACE_SIZE
@@ -36,7 +36,6 @@ from culm_topics.records import key_partition
 
 _SHOWN_ORDER: Final = 100
 _SHOWN_PUBLISHES: Final = 50
-_ABOVE: Final = b"\xff" * (SPACE_SIZE + 1)
 _SEVERITY: Final = {
     PublishState.COMPLETE: 0,
     PublishState.PARTIAL: 1,
@@ -97,14 +96,9 @@ class IdsTable:
 
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
         """Return ids after the cursor."""
-        low, high = hex_range(b"", hex_search(search, "an id"))
-        extent = self._topic.extent()
-        records = self._topic.records
-        found, following = page_of(records, low, high, cursor, limit)
-        rows = [_id_row(key, PublishedRecord.decode(value)) for key, value in found]
-        total = None if search else records.count(b"", _ABOVE)
-        state = combined([extent], None if total or search else "nothing is published yet")
-        return TablePage(rows, following, total, state.complete, state.note, state.as_of_ms)
+        digits = hex_search(search, "an id")
+        note = "nothing is published yet"
+        return page_of(self._topic, b"", _id_row, cursor, limit, digits=digits, if_empty=note)
 
     def detail(self, key: str) -> Detail:
         """Return an id: its tip, its order, its newest publishes, and the heads of its space."""
@@ -134,13 +128,12 @@ class IdsTable:
             f"{skipped:,} malformed records are left out" if skipped else None,
             f"the last {len(links)} of {order.length:,}" if order.length > len(links) else None,
         ]
-        cells = _id_row(id, record).cells
         heads = self._heads.records.get(id)
         return Detail(
             f"id {id.hex()[:16]}…",
             [
-                *(DetailField(column.title, cells[column.name], column.kind) for column in self.spec.columns),
-                *(_complete_fields(record)),
+                *fields_of(self.spec, _id_row(id, value).cells),
+                *_complete_fields(record),
             ],
             (
                 DetailSection(
@@ -197,14 +190,9 @@ class SpacesTable:
 
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
         """Return spaces after the cursor."""
-        low, high = hex_range(b"", hex_search(search, "a space's key"))
-        extent = self._topic.extent()
-        records = self._topic.records
-        found, following = page_of(records, low, high, cursor, limit)
-        rows = [_space_row(key, HeadsRecord.decode(value)) for key, value in found]
-        total = None if search else records.count(b"", _ABOVE)
-        state = combined([extent], None if total or search else "no space has nodes yet")
-        return TablePage(rows, following, total, state.complete, state.note, state.as_of_ms)
+        digits = hex_search(search, "a space's key")
+        note = "no space has nodes yet"
+        return page_of(self._topic, b"", _space_row, cursor, limit, digits=digits, if_empty=note)
 
     def detail(self, key: str) -> Detail:
         """Return a space: its heads, and what is missing."""
@@ -213,20 +201,19 @@ class SpacesTable:
         value = self._topic.records.get(space)
         if value is None:
             raise NotFound(f"there is no space {key[:80]}")
-        record = HeadsRecord.decode(value)
-        cells = _space_row(space, record).cells
         return Detail(
             f"space {space.hex()[:16]}…",
             [
-                *(DetailField(column.title, cells[column.name], column.kind) for column in self.spec.columns),
+                *fields_of(self.spec, _space_row(space, value).cells),
                 DetailField("Notes", combined([extent]).note),
             ],
-            _heads_sections(record),
+            _heads_sections(HeadsRecord.decode(value)),
             self._scans.without_reading(),
         )
 
 
-def _id_row(id: bytes, record: PublishedRecord) -> TableRow:
+def _id_row(id: bytes, value: bytes) -> TableRow:
+    record = PublishedRecord.decode(value)
     complete = record.complete
     cells: dict[str, Any] = {
         "id": id.hex(),
@@ -259,7 +246,8 @@ def _publish_cells(message: TopicMessage) -> list[Any]:
     return [message.timestamp_ms, record.cid.text, prior, peer, len(record.data)]
 
 
-def _space_row(space: bytes, record: HeadsRecord) -> TableRow:
+def _space_row(space: bytes, value: bytes) -> TableRow:
+    record = HeadsRecord.decode(value)
     is_missing = bool(record.missing_nodes.total or record.missing_shards.total)
     cells = {
         "space": space.hex(),

@@ -1,14 +1,23 @@
-"""Parts that the tables of all protocols share: their sources, hex in searches and keys, and cursors."""
+"""Parts that the tables of all protocols share: their sources, hex in searches and keys, and pages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from culm_infra.console.tables import BadRequest, Column, NotFound, TableContext
-from culm_infra.console.tables.follower import FollowedForm, FollowedTopic
-from culm_infra.console.tables.packed import Match, Packed, PackedRecords, TableMemory, above
+from culm_infra.console.tables import (
+    BadRequest,
+    Column,
+    DetailField,
+    NotFound,
+    TableContext,
+    TablePage,
+    TableRow,
+    TableSpec,
+)
+from culm_infra.console.tables.follower import FollowedForm, FollowedTopic, combined
+from culm_infra.console.tables.packed import Match, TableMemory, above
 from culm_infra.console.tables.scan import Scans
 
 _HEX: Final = re.compile("[0-9a-f]*")
@@ -99,14 +108,40 @@ def hex_range(prefix: bytes, digits: str) -> tuple[bytes, bytes]:
 
 
 def page_of(
-    records: PackedRecords, low: bytes, high: bytes, cursor: str, limit: int, match: Match | None = None
-) -> tuple[Sequence[Packed], str | None]:
-    """Return records of a range after the cursor, and the cursor of the next page.
+    topic: FollowedTopic,
+    prefix: bytes,
+    row: Callable[[bytes, bytes], TableRow],
+    cursor: str,
+    limit: int,
+    *,
+    digits: str = "",
+    match: Match | None = None,
+    if_empty: str | None = None,
+) -> TablePage:
+    """Return the page after the cursor of the records of a topic whose keys start with a prefix.
 
-    A cursor is the last key, so records that are added or removed elsewhere do not shift the pages.
+    A search is for keys that continue with hex digits, or for those that match. `row` makes a row of a key
+    and a value; `if_empty` is the note if there are no such records. A cursor is the last key, so records
+    that are added or removed elsewhere do not shift the pages.
     """
+    extent = topic.extent()
+    low, high = hex_range(prefix, digits)
     if cursor:
         low = max(low, cursor_bytes(cursor) + b"\x00")
-    rows = records.select(low, high, limit=limit + 1, match=match)
-    following = rows[limit - 1][0].hex() if len(rows) > limit else None
-    return rows[:limit], following
+    found = topic.records.select(low, high, limit=limit + 1, match=match)
+    is_search = bool(digits) or match is not None
+    total = None if is_search else topic.records.count(prefix, above(prefix))
+    state = combined([extent], if_empty if total == 0 else None)
+    return TablePage(
+        [row(key, value) for key, value in found[:limit]],
+        found[limit - 1][0].hex() if len(found) > limit else None,
+        total,
+        state.complete,
+        state.note,
+        state.as_of_ms,
+    )
+
+
+def fields_of(spec: TableSpec, cells: Mapping[str, Any]) -> list[DetailField]:
+    """Return the cells of a row as fields of its detail."""
+    return [DetailField(column.title, cells[column.name], column.kind) for column in spec.columns]

@@ -20,7 +20,7 @@ from culm_infra.console.tables import (
     TableRow,
     TableSpec,
 )
-from culm_infra.console.tables.paging import TableSources, columns
+from culm_infra.console.tables.paging import TableSources, columns, fields_of
 from culm_infra.console.tables.scan import reading_back
 from culm_infra.errors import InfraError
 from culm_infra.rejections.decoded import decoded_forms
@@ -133,9 +133,8 @@ class RejectedTable:
                 raise NotFound(f"the record {key} is malformed: {error}") from error
             scan.records += 1
         record, source = rejection.record, rejection.record.source
-        cells = _cells(rejection)
         fields = [DetailField("Record", rejection.place)]
-        fields += [DetailField(column.title, cells[column.name], column.kind) for column in self.spec.columns]
+        fields += fields_of(self.spec, _cells(rejection))
         fields += [
             DetailField(
                 "Source", None if source is None else f"{source[0]} partition {source[1]} offset {source[2]}"

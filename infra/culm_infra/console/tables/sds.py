@@ -18,7 +18,7 @@ from culm_infra.console.tables import (
 )
 from culm_infra.console.tables.follower import FollowedForm, combined
 from culm_infra.console.tables.packed import Match, above
-from culm_infra.console.tables.paging import TableSources, columns, key_bytes, page_of
+from culm_infra.console.tables.paging import TableSources, columns, fields_of, key_bytes, page_of
 from culm_infra.console.tables.scan import RunningScan, newest
 from culm_topics.errors import RecordError
 from culm_topics.readers.batch import TopicMessage
@@ -79,17 +79,8 @@ class ChannelsTable:
 
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
         """Return channels after the cursor."""
-        extent = self._topic.extent()
-        records = self._topic.records
-        match = Match(search.encode(), _ID_AT, anywhere=True) if search else None
-        found, following = page_of(records, _CHANNELS, above(_CHANNELS), cursor, limit, match)
-        channels: dict[str, ChannelStatus] = {}
-        for key, value in found:
-            apply_ack(channels, key, value)
-        rows = [_channel_row(name, status) for name, status in channels.items()]
-        total = None if search else records.count(_CHANNELS, above(_CHANNELS))
-        state = combined([extent], None if total or search else _NOTHING)
-        return TablePage(rows, following, total, state.complete, state.note, state.as_of_ms)
+        match = _match(search)
+        return page_of(self._topic, _CHANNELS, _summary_row, cursor, limit, match=match, if_empty=_NOTHING)
 
     def detail(self, key: str) -> Detail:
         """Return a channel: its participants, messages without acknowledgement, and newest events."""
@@ -108,8 +99,7 @@ class ChannelsTable:
                 channel_key(channel_id),
                 _SHOWN_EVENTS,
             )
-        cells = _channel_row(channel_id, status).cells
-        fields = [DetailField(column.title, cells[column.name], column.kind) for column in self.spec.columns]
+        fields = fields_of(self.spec, _channel_row(channel_id, status).cells)
         summary = status.summary
         if summary is not None:
             fields += [
@@ -197,22 +187,7 @@ class MessagesTable:
 
     def page(self, search: str, cursor: str, limit: int) -> TablePage:
         """Return messages after the cursor."""
-        extent = self._topic.extent()
-        records = self._topic.records
-        match = Match(search.encode(), _ID_AT, anywhere=True) if search else None
-        found, following = page_of(records, _MESSAGES, above(_MESSAGES), cursor, limit, match)
-        rows = []
-        for raw, value in found:
-            key, record = split_ack_key(raw), SdsAckRecord.decode(value)
-            assert key.message_id is not None, "keys of this kind have one"
-            names = ("message", "state", "evidence", "attempts", "next_due_ms")
-            cells = {"channel": key.channel_id, "participant": key.participant_id} | dict(
-                zip(names, _message_cells(key.message_id, record), strict=True)
-            )
-            rows.append(TableRow(channel_key(key.channel_id).hex(), cells, _SEVERITY[record.state]))
-        total = None if search else records.count(_MESSAGES, above(_MESSAGES))
-        state = combined([extent])
-        return TablePage(rows, following, total, state.complete, state.note, state.as_of_ms)
+        return page_of(self._topic, _MESSAGES, _message_row, cursor, limit, match=_match(search))
 
     def detail(self, key: str) -> Detail:
         """Return the channel of a message."""
@@ -244,6 +219,17 @@ _EVENT_COLUMNS: Final = columns(
 )
 
 
+def _match(search: str) -> Match | None:
+    return Match(search.encode(), _ID_AT, anywhere=True) if search else None
+
+
+def _summary_row(key: bytes, value: bytes) -> TableRow:
+    channels: dict[str, ChannelStatus] = {}
+    apply_ack(channels, key, value)
+    ((channel_id, status),) = channels.items()
+    return _channel_row(channel_id, status)
+
+
 def _channel_row(channel_id: str, status: ChannelStatus) -> TableRow:
     summary = status.summary
     names = ("profile", "log", "waiting", "missing", "lost", "outgoing", "participants", "time_ms")
@@ -260,6 +246,16 @@ def _channel_row(channel_id: str, status: ChannelStatus) -> TableRow:
     elif cells["outgoing"]:
         state = "not acknowledged"
     return TableRow(channel_key(channel_id).hex(), cells | {"state": state}, severity)
+
+
+def _message_row(raw: bytes, value: bytes) -> TableRow:
+    key, record = split_ack_key(raw), SdsAckRecord.decode(value)
+    assert key.message_id is not None, "keys of this kind have one"
+    names = ("message", "state", "evidence", "attempts", "next_due_ms")
+    cells = {"channel": key.channel_id, "participant": key.participant_id} | dict(
+        zip(names, _message_cells(key.message_id, record), strict=True)
+    )
+    return TableRow(channel_key(key.channel_id).hex(), cells, _SEVERITY[record.state])
 
 
 def _participant_cells(participant_id: str, status: ParticipantStatus) -> list[Any]:
