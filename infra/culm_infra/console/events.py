@@ -18,7 +18,7 @@ class OverviewEvents:
 
     async def stream(self, request: Request) -> Response:
         """Answer `GET /api/events`."""
-        # Proxies of the kind of nginx must not collect events.
+        # Tells nginx and similar proxies not to buffer the events.
         headers = {"X-Accel-Buffering": "no"}
         return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
 

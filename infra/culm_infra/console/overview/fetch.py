@@ -85,7 +85,7 @@ async def _read(reader: asyncio.StreamReader, max_bytes: int, size: int | None =
 
 @contextlib.asynccontextmanager
 async def _closed(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    """Close a connection at the end; what the other side thinks of it does not matter."""
+    """Close a connection at the end, without waiting for the other side."""
     try:
         yield
     finally:

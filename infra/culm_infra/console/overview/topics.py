@@ -37,6 +37,11 @@ class _Topic:
     is_readable: bool
     detail: str | None
 
+    @property
+    def is_absent(self) -> bool:
+        """Return whether the broker has no such topic."""
+        return self.detail == _ABSENT
+
 
 class TopicPoller:
     """Reads the offsets of all topics with one client."""
@@ -63,15 +68,11 @@ class TopicPoller:
             self._starts, _ = self._offsets(_EARLIEST)
             self._described_s = now_s
         ends, failed = self._offsets(_LATEST)
-        sums: dict[str, int] = {}
-        for place, end in ends.items():
-            sums[place.topic] = sums.get(place.topic, 0) + end
-        self._rates.add(time.monotonic(), dict(sums))
-        starts: dict[str, int] = {}
-        for place, start in self._starts.items():
-            starts[place.topic] = starts.get(place.topic, 0) + start
+        end_sums = _by_topic(ends)
+        self._rates.add(time.monotonic(), end_sums)
+        start_sums = _by_topic(self._starts)
         shown = [
-            self._document(spec, starts, sums, failed.get(self._kafka.topic(spec.name)))
+            self._document(spec, start_sums, end_sums, failed.get(self._kafka.topic(spec.name)))
             for spec in self._shown()
         ]
         return sorted(shown, key=lambda topic: (-topic["severity"], topic["name"]))
@@ -79,14 +80,9 @@ class TopicPoller:
     def _shown(self) -> Iterable[TopicSpec]:
         """Return the topics that exist, and those of protocols of which others exist."""
         present = {
-            owner(spec)
-            for spec in CATALOGUE
-            if not self._is_absent(self._described[self._kafka.topic(spec.name)])
+            owner(spec) for spec in CATALOGUE if not self._described[self._kafka.topic(spec.name)].is_absent
         }
         return [spec for spec in CATALOGUE if owner(spec) in present or not present]
-
-    def _is_absent(self, topic: _Topic) -> bool:
-        return topic.detail == _ABSENT
 
     def _document(
         self, spec: TopicSpec, starts: Mapping[str, int], ends: Mapping[str, int], failure: str | None
@@ -151,6 +147,14 @@ class TopicPoller:
             except (KafkaException, TimeoutError) as error:
                 failed[place] = _text(error)
         return failed
+
+
+def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
+    """Return the sums of the offsets of each topic's partitions."""
+    sums: dict[str, int] = {}
+    for partition, offset in offsets.items():
+        sums[partition.topic] = sums.get(partition.topic, 0) + offset
+    return sums
 
 
 def _described(future: Any) -> _Topic:
