@@ -280,6 +280,11 @@ def test_the_environment_holds_for_an_address_too_and_not_for_settings(
     assert named_kafka(None).bootstrap == "kafka-1:9092"
 
 
+def test_an_empty_prefix_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULM_PREFIX", "")
+    assert local_kafka("kafka:9092").prefix == ""
+
+
 def test_else_it_is_the_local_stack_that_runs(tmp_path: Path) -> None:
     (tmp_path / ADDRESS_FILE).write_text("127.0.0.1:20001\n")
     assert local_kafka().bootstrap == "127.0.0.1:20001"

@@ -43,9 +43,12 @@ def local_kafka(bootstrap: str | None = None) -> KafkaSettings:
     there is neither, or if a variable is wrong.
     """
     bootstrap = bootstrap or variable("CULM_BOOTSTRAP") or _local_stack()
+    prefix = variable("CULM_PREFIX")
     try:
         return KafkaSettings(
-            bootstrap=bootstrap, prefix=variable("CULM_PREFIX") or DEFAULT_PREFIX, options=kafka_properties()
+            bootstrap=bootstrap,
+            prefix=DEFAULT_PREFIX if prefix is None else prefix,
+            options=kafka_properties(),
         )
     except ValidationError as error:
         wrong = "; ".join(
