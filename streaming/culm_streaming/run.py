@@ -100,8 +100,7 @@ def _run(
             running.poll()
     finally:
         # Load balancers and alerts first: a thread that waits for Kafka may take seconds to end.
-        health.set_reasons("stopping")
-        status.state = "stopping"
+        running.announce_stop()
         watch.stop()
         running.stop()
         if watch.is_up:
@@ -186,10 +185,14 @@ class _Running:
             self._health_s = time.monotonic()
             self._look_at_health()
 
-    def stop(self) -> None:
-        """Stop each query right after its current micro-batch, and report the last ones."""
+    def announce_stop(self) -> None:
+        """Report from now on that the process stops and is not ready."""
         self._health.set_reasons("stopping")
         self._status.state = "stopping"
+        self._metrics.set_health(kafka_up=self._watch.is_up, ready=False)
+
+    def stop(self) -> None:
+        """Stop each query right after its current micro-batch, and report the last ones."""
         _stop_all(
             [supervised.query for supervised in self.jobs if supervised.query is not None],
             self._settings.stop_timeout_seconds,

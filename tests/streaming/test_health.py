@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyspark
 import pytest
@@ -14,6 +16,7 @@ from prometheus_client import generate_latest
 import culm_streaming
 from culm_streaming.metrics import JobHealth, JobMetrics
 from culm_streaming.progress import FORKS, OBSERVED, REJECTED, BatchProgress, read_progress
+from culm_streaming.run import _Running
 from culm_topics.records.rejected import code_prefix, rejection
 
 
@@ -24,6 +27,18 @@ def test_jobs_are_ready_while_there_is_no_reason_against_it() -> None:
     assert list(health.reasons) == ["Kafka has not answered for 9 s", "logs: 120 records behind"]
     health.set_reasons()
     assert not health.reasons
+
+
+def test_a_process_that_stops_is_not_ready_by_any_account() -> None:
+    metrics, health, status = JobMetrics(), JobHealth(), SimpleNamespace(state="running")
+    settings, watch = SimpleNamespace(jobs=()), SimpleNamespace(is_up=True)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    parts: list[Any] = [session, settings, watch, None, metrics, health, status, None]
+    metrics.set_health(kafka_up=True, ready=True)
+    _Running(*parts).announce_stop()
+    page = generate_latest(metrics.registry).decode()
+    assert (health.reasons, status.state) == (("stopping",), "stopping")
+    assert "culm_job_ready 0.0" in page and "culm_kafka_up 1.0" in page
 
 
 def test_no_label_is_one_of_prometheus_own_and_the_process_is_among_the_metrics() -> None:
