@@ -16,31 +16,20 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh64_intdigest
 
+from bench.block_records import BLOCK_BITS, heights_by_block, produce_block
 from bench.harness import BenchSettings, Ratio, say
 from bench.producing import flush, produce
 from bench.rig import Rig
 from culm_infra.demo.p2panda.plan import SCHEMAS, DemoLogWriter
 from culm_models.bamboo import hash_bytes
 from culm_models.keys import KeyPair
-from culm_models.lifts import DEFAULT
-from culm_models.lifts.vectors import combine, join_items, lift_many
 from culm_topics.kafka.clients import KafkaSettings, producer
-from culm_topics.logs.records import (
-    BlockHeights,
-    BlockKey,
-    BlockKind,
-    BlockProgress,
-    BlockSummary,
-    LogRecord,
-    ProgressKey,
-)
+from culm_topics.logs.records import BlockProgress, LogRecord, ProgressKey
 from culm_topics.records import log_key
 
 _LOGS = 1_000_000
 _QUICK_LOGS = 20_000
-_BLOCK_BITS = 8
 _START_TIMEOUT_S = 900.0
 _SCHEMA = SCHEMAS[0]
 Keys = NDArray[np.uint8]
@@ -111,27 +100,10 @@ def _write_blocks(kafka: KafkaSettings, keys: Keys) -> int:
     """Write chunks and summaries of all blocks. Returns the number of records."""
     client, topic = producer(kafka), kafka.topic("blocks")
     version = ((0, len(keys)),)
-    zeros, ones = np.zeros(len(keys), np.uint64), np.ones(len(keys), np.uint64)
-    rows, lanes = join_items(keys, zeros, ones), lift_many(DEFAULT, keys, zeros, ones)
-    starts = np.searchsorted(keys[:, 0], np.arange(257))
     records = 1
-    for block in range(1 << _BLOCK_BITS):
-        part = slice(starts[block], starts[block + 1])
-        size = int(part.stop - part.start)
-        if not size:
-            continue
-        heights = rows[part].tobytes()
-        block_id = (_BLOCK_BITS, block, _SCHEMA.encode())
-        fingerprint = DEFAULT.value(combine(DEFAULT, lanes[part]))
-        summary = BlockSummary(
-            version, size, size, ((DEFAULT.name, fingerprint),), chunks=(xxh64_intdigest(heights),)
-        )
-        produce(
-            client, topic, BlockKey(BlockKind.HEIGHTS, *block_id).encode(), BlockHeights(heights).encode(), 0
-        )
-        produce(client, topic, BlockKey(BlockKind.SUMMARY, *block_id).encode(), summary.encode(), 0)
-        records += 2
-    produce(client, topic, ProgressKey(_BLOCK_BITS, 0).encode(), BlockProgress(1, version).encode(), 0)
+    for heights in heights_by_block(keys, np.ones(len(keys), np.uint64)):
+        records += produce_block(client, topic, _SCHEMA.encode(), heights, version, heights.log_count, 0)
+    produce(client, topic, ProgressKey(BLOCK_BITS, 0).encode(), BlockProgress(1, version).encode(), 0)
     flush(client)
     return records
 

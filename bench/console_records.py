@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import NDArray
-from xxhash import xxh64_intdigest
 
+from bench.block_records import BLOCK_BITS, heights_by_block, produce_block
 from bench.producing import flush, produce
 from culm_models.lifts import DEFAULT
-from culm_models.lifts.vectors import combine, join_items, lift_many
 from culm_models.p2panda.wire.codec import encode
 from culm_models.p2panda.wire.messages import Announce
 from culm_topics.kafka.clients import KafkaSettings, producer
-from culm_topics.logs.records import (
-    BlockHeights,
-    BlockKey,
-    BlockKind,
-    BlockProgress,
-    BlockSummary,
-    LogRecord,
-    ProgressKey,
-)
+from culm_topics.logs.records import BlockKind, BlockProgress, BlockSummary, LogRecord, ProgressKey
 from culm_topics.records import key_partition, log_key, rejection
 
 PARTITIONS = 8
 SCHEMAS = ("event_0020" + "cd" * 32, "venue_0020" + "ab" * 32)
-_BLOCK_BITS = 8
 _ENTRY_BYTES, _OPERATION_BYTES = 160, 110
 _VERSION = tuple((partition, 1_000_000) for partition in range(PARTITIONS))
 
@@ -49,22 +36,9 @@ class Deployment:
         client, records = producer(kafka, bulk=True), 0
         for number, schema_id in enumerate(SCHEMAS):
             chosen = np.flatnonzero(self._schemas == number)
-            for block, rows, fingerprint in self._blocks(chosen, self.heights[chosen]):
-                packed = rows.tobytes()
-                block_id = (_BLOCK_BITS, block, schema_id.encode())
-                summary = BlockSummary(
-                    _VERSION,
-                    len(rows),
-                    0,
-                    ((DEFAULT.name, fingerprint),),
-                    chunks=(xxh64_intdigest(packed),),
-                )
-                partition = block % PARTITIONS
-                heights = BlockKey(BlockKind.HEIGHTS, *block_id).encode()
-                produce(client, kafka.topic("blocks"), heights, BlockHeights(packed).encode(), partition)
-                key = BlockKey(BlockKind.SUMMARY, *block_id).encode()
-                produce(client, kafka.topic("blocks"), key, summary.encode(), partition)
-                records += 2
+            for heights in heights_by_block(self.keys[chosen], self.heights[chosen]):
+                name, partition = schema_id.encode(), heights.block % PARTITIONS
+                records += produce_block(client, kafka.topic("blocks"), name, heights, _VERSION, 0, partition)
         self._write_progress(kafka, "blocks")
         flush(client)
         return records
@@ -80,12 +54,11 @@ class Deployment:
             held = self.heights[chosen]
             if number % 2:
                 held = np.maximum(held // 2, 1)
-            for block, rows, fingerprint in self._blocks(chosen, held):
-                summary = BlockSummary(
-                    _VERSION, len(rows), 0, ((DEFAULT.name, fingerprint),), recent=rows.tobytes()
-                )
-                key = BlockKey(BlockKind.SUMMARY, _BLOCK_BITS, block, peer).encode()
-                produce(client, kafka.topic("block-vectors"), key, summary.encode(), block % PARTITIONS)
+            for heights in heights_by_block(self.keys[chosen], held):
+                fingerprints = ((DEFAULT.name, heights.fingerprint),)
+                summary = BlockSummary(_VERSION, heights.log_count, 0, fingerprints, recent=heights.packed)
+                key, partition = heights.key(BlockKind.SUMMARY, peer), heights.block % PARTITIONS
+                produce(client, kafka.topic("block-vectors"), key, summary.encode(), partition)
                 records += 1
             announce = encode(Announce(1, 1, SCHEMAS))
             produce(client, kafka.topic("announcements"), peer, announce, 0)
@@ -93,24 +66,12 @@ class Deployment:
         flush(client)
         return records
 
-    def _blocks(
-        self, chosen: NDArray[np.int64], heights: NDArray[np.uint64]
-    ) -> Iterator[tuple[int, NDArray[np.uint8], bytes]]:
-        """Yield number, rows and fingerprint of each block of these logs, which are sorted."""
-        keys, zeros = self.keys[chosen], np.zeros(len(chosen), np.uint64)
-        rows, lanes = join_items(keys, zeros, heights), lift_many(DEFAULT, keys, zeros, heights)
-        starts = np.searchsorted(keys[:, 0], np.arange((1 << _BLOCK_BITS) + 1))
-        for block in range(1 << _BLOCK_BITS):
-            part = slice(starts[block], starts[block + 1])
-            if part.stop > part.start:
-                yield block, rows[part], DEFAULT.value(combine(DEFAULT, lanes[part]))
-
     @staticmethod
     def _write_progress(kafka: KafkaSettings, topic: str) -> None:
         client = producer(kafka)
         for shard in range(PARTITIONS):
             progress = BlockProgress(PARTITIONS, _VERSION).encode()
-            produce(client, kafka.topic(topic), ProgressKey(_BLOCK_BITS, shard).encode(), progress, shard)
+            produce(client, kafka.topic(topic), ProgressKey(BLOCK_BITS, shard).encode(), progress, shard)
         flush(client)
 
     def write_entries(self, kafka: KafkaSettings, count: int) -> bytes:
