@@ -17,7 +17,6 @@ from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, out, say
 from culm_infra.columns import Columns, Row
 
 if TYPE_CHECKING:
-    from culm_infra.settings import CulmSettings
     from culm_topics.kafka.acls import Grantee
     from culm_topics.kafka.admin import Durability
     from culm_topics.kafka.clients import KafkaSettings
@@ -132,6 +131,7 @@ def create(
     Example: `culm topics create --protocol p2panda --partitions 16 --replication-factor 3`
     """
     from culm_topics.catalogue.topics import owner, topics_of
+    from culm_infra.settings import kafka_without_broker
     from culm_topics.kafka import admin
     from culm_topics.kafka.strimzi import strimzi_topics
 
@@ -140,7 +140,7 @@ def create(
         if results.json:
             raise typer.BadParameter("KafkaTopics are YAML", param_hint="--json")
         refuse(context, ["bootstrap", "kafka_option", "stack", "timeout_s"], "--as strimzi uses no broker")
-        layout_only = _without_broker(kafka.load(**asdict(layout)))
+        layout_only = kafka_without_broker(kafka.load(**asdict(layout)))
         out.print(strimzi_topics(layout_only, wanted, cluster=strimzi_cluster), markup=False, end="")
         return
     refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
@@ -233,6 +233,7 @@ def acls(
 
     Example: `culm topics acls --as script --principal connector=User:edge-7 > grant.sh`
     """
+    from culm_infra.settings import kafka_without_broker
     from culm_topics.kafka.acls import GRANTEES, script
     from culm_topics.kafka.acls import acls as every_right
     from culm_topics.kafka.strimzi import strimzi_users
@@ -242,7 +243,7 @@ def acls(
     if form != "strimzi":
         refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
     # Rights follow from the names alone, so no broker is contacted.
-    kafka = _without_broker(settings_flags.load(prefix=prefix))
+    kafka = kafka_without_broker(settings_flags.load(prefix=prefix))
     principals = principals_of(principal or [], GRANTEES if program is None else (program,))
     rights = every_right(kafka, GRANTEES if program is None else (program,))
     if form == "script":
@@ -253,13 +254,6 @@ def acls(
     else:
         rows = [{"principal": principals[right.program], **asdict(right)} for right in rights]
         results.rows(rows, ("program", "resource", "name", "pattern", "operation"))
-
-
-def _without_broker(settings: CulmSettings) -> KafkaSettings:
-    """Return names and layout of the topics, for what needs no broker."""
-    from culm_infra.settings import resolve_kafka
-
-    return resolve_kafka(settings.model_copy(update={"bootstrap": "none", "kafka": {}}))
 
 
 def principals_of(texts: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:

@@ -19,6 +19,7 @@ flag, and are never printed.
 from culm_infra.settings.findings import wrong_values
 from culm_infra.settings.kafka import (
     connector_directory,
+    kafka_without_broker,
     named_values,
     parse_kafka_options,
     redacted,
@@ -34,6 +35,7 @@ __all__ = [
     "CulmSettings",
     "config_file",
     "connector_directory",
+    "kafka_without_broker",
     "load",
     "named_values",
     "parse_kafka_options",

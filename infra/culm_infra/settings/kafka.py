@@ -78,8 +78,6 @@ def resolve_kafka(settings: CulmSettings) -> KafkaSettings:
 
     Raises `SettingsError` if there is neither.
     """
-    from culm_topics.kafka.clients import KafkaSettings
-
     bootstrap = settings.bootstrap
     if bootstrap is None:
         from culm_infra.stack import Stack
@@ -88,12 +86,23 @@ def resolve_kafka(settings: CulmSettings) -> KafkaSettings:
         if not stack.status().running:
             raise stack.not_running()
         bootstrap = stack.bootstrap
+    # librdkafka's own messages about an unreachable broker, twenty lines a second, help nobody.
+    return _kafka(settings, bootstrap, {"log_level": "2"} | settings.kafka)
+
+
+def kafka_without_broker(settings: CulmSettings) -> KafkaSettings:
+    """Return names and layout of the topics, for what contacts no broker."""
+    return _kafka(settings, "none", {})
+
+
+def _kafka(settings: CulmSettings, bootstrap: str, options: dict[str, str]) -> KafkaSettings:
+    from culm_topics.kafka.clients import KafkaSettings
+
     try:
         return KafkaSettings(
             bootstrap=bootstrap,
             prefix=settings.prefix,
-            # librdkafka's own messages about an unreachable broker, twenty lines a second, help nobody.
-            options={"log_level": "2"} | settings.kafka,
+            options=options,
             replication_factor=settings.replication_factor,
             min_insync_replicas=settings.min_insync_replicas,
             partitions=settings.partitions,
