@@ -2,15 +2,17 @@
 
 An operation is connected once all operations that it names are connected; the create is from the start. One
 that follows all heads is placed behind the last of them, which is the end of the order as a rule: that takes
-a constant time. Any other one may change the order, but only behind a *bottleneck*: an operation before which
-no later one names any. `settle` walks once from the last bottleneck before the change.
+a constant time. Any other one may change the order, but only behind a *bottleneck*: an operation that is
+applied once and before which no later one names any. `settle` walks once from the last bottleneck before the
+change.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
-from culm_models.p2panda.documents.linear_order import Node, walk
+from culm_models.p2panda.documents.linear_order import Node, last_places, walk
 from culm_models.p2panda.operations.identifiers import OperationId
 
 
@@ -79,9 +81,14 @@ class Graph:
         start = self._bottlenecks.pop()
         remaining = {node.id for node in self.order[start:]}
         remaining.update(node.id for node in self._unplaced)
-        self.order[start:] = walk(self.order[start], remaining)
+        walked = walk(self.order[start], remaining)
+        self.order[start:] = last_places(walked)
         for position in range(start, len(self.order)):
             self.order[position].position = position
+            self.order[position].is_repeated = False
+        if len(walked) > len(self.order) - start:
+            for node, times in Counter(walked).items():
+                node.is_repeated = times > 1
         self._bottlenecks += self._bottlenecks_from(start)
         self._changed_at = None
         self._unplaced.clear()
@@ -103,7 +110,7 @@ class Graph:
             self._changed_at is None
             and len(node.previous) == len(self.heads)
             and self.heads.issuperset(node.previous)
-            and (not self.order or not self.order[-1].successors)
+            and (not self.order or not (self.order[-1].successors or self.order[-1].is_repeated))
         )
         node.is_connected = True
         for operation_id in node.previous:
@@ -125,7 +132,7 @@ class Graph:
         bottlenecks: list[int] = []
         named_from = len(self.order)
         for node in reversed(self.order[start:]):
-            if named_from >= node.position:
+            if named_from >= node.position and not node.is_repeated:
                 bottlenecks.append(node.position)
             named_from = min([named_from, *(self.nodes[i].position for i in node.previous)])
         bottlenecks.reverse()

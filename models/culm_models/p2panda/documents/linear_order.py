@@ -8,12 +8,15 @@ both cases the walk continues with the top of the stack.
 
 The order is not append-only: an operation that arrives late may come between two others, and reorder them. It
 is not topological either: an operation with several predecessors that was put on the stack as one of the
-others is placed when it comes off, whether or not all of them are placed. p2panda-rs does the same, and
-documents are equal only if the order is.
+others is placed when it comes off, whether or not all of them are placed. Third, an operation that names
+another one and one before it, as no client does, may be put on the stack twice. It is then applied each time
+when it comes off, so that its last place decides. p2panda-rs does the same, and documents are equal only if
+the order is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from culm_models.p2panda.operations.identifiers import OperationId
@@ -25,7 +28,8 @@ class Node:
 
     `names` are the fields that it sets; None if it deletes the document. `is_connected` tells whether all
     operations before it are here, up to the create. `successors` are connected operations that name this one.
-    `position` is its index in the linear order; -1 while it has none.
+    `position` is its index in the linear order; -1 while it has none. `is_repeated` tells whether it is
+    applied more than once.
     """
 
     id: OperationId
@@ -35,20 +39,19 @@ class Node:
     is_connected: bool = False
     successors: list[Node] = field(default_factory=list)
     position: int = -1
+    is_repeated: bool = False
 
 
 def walk(start: Node, remaining: set[OperationId]) -> list[Node]:
-    """Return `start` and the operations of `remaining` that follow it, in their linear order.
+    """Return `start` and the operations of `remaining` that follow it, in the order in which to apply them.
 
-    Other operations count as placed before. The ids of the operations returned are removed from `remaining`.
+    An operation may be returned several times. Other operations count as placed before. The ids of the
+    operations returned are removed from `remaining`.
     """
     order: list[Node] = []
-    remaining.add(start.id)
     stack = [start]
     while stack:
         node = stack.pop()
-        if node.id not in remaining:
-            continue
         while True:
             remaining.discard(node.id)
             order.append(node)
@@ -64,6 +67,11 @@ def walk(start: Node, remaining: set[OperationId]) -> list[Node]:
                 break
             node = lowest
     return order
+
+
+def last_places(walked: Sequence[Node]) -> list[Node]:
+    """Return each operation of a walk once, at its last place."""
+    return list(dict.fromkeys(reversed(walked)))[::-1]
 
 
 def _id(node: Node) -> OperationId:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from culm_models.conform.dispatch import Conformance
 from culm_models.p2panda.documents.document import AuthoredOperation, Document
 from culm_models.p2panda.documents.errors import UnknownViewError
-from culm_models.p2panda.documents.linear_order import walk
+from culm_models.p2panda.documents.linear_order import last_places, walk
 from culm_models.p2panda.operations.operation import Action, Operation
 from tests.support.p2panda import vectors
 from tests.support.p2panda.document_histories import SCHEMA, history, reader, reduced, state
 
 ORDERS: list[dict[str, Any]] = vectors.read("document-orders.json")
+REPEATS: list[dict[str, Any]] = vectors.read("document-repeats.json")
 HISTORIES: list[dict[str, Any]] = vectors.read("documents.json")
 
 
@@ -77,6 +78,42 @@ def test_recorded_graphs_have_the_recorded_order_however_they_arrive(start: int)
             assert [node.id[-1] for node in order] == row["order"]
 
 
+@pytest.mark.parametrize("start", range(0, len(REPEATS), 50))
+def test_the_last_place_counts_if_an_operation_is_applied_more_than_once(start: int) -> None:
+    """So it is if an operation names another one and one before it."""
+    for number, row in enumerate(REPEATS[start : start + 50], start):
+        made = [_numbered(operation, previous) for operation, previous in row["operations"]]
+        walked = row["order"]
+        last_places = sorted(set(walked), key=lambda place: len(walked) - walked[::-1].index(place))
+        for batches in ([made], [[added] for added in made], _shuffled(made, number)):
+            document = reduced(batches, of=made)
+            assert [node.id[-1] for node in document.graph.order] == last_places
+            assert [
+                node.id[-1] for node in walk(document.graph.order[0], set(document.graph.nodes))
+            ] == walked
+
+
+def test_a_field_keeps_the_value_of_an_operation_that_is_applied_again() -> None:
+    """3 names 2 and, needlessly, 1. It is applied again after 4, which follows it."""
+    ids = {number: _id(number) for number in (1, 2, 3, 4)}
+    made = [
+        _numbered(number, previous)._replace(
+            operation=Operation(
+                1,
+                "update" if previous else "create",
+                SCHEMA,
+                tuple(map(_id, previous)) or None,
+                {"name": number},
+            )
+        )
+        for number, previous in ((1, []), (2, [1]), (3, [1, 2]), (4, [3]))
+    ]
+    for order in itertools.permutations(made):
+        view = reduced([[added] for added in order], of=made).view()
+        assert view is not None and view.fields is not None
+        assert (view.view_id, view.fields["name"].value) == ((ids[4],), 3)
+
+
 def _numbered(number: int, previous: list[int]) -> AuthoredOperation:
     """Return an operation whose id ends with a number."""
     named = tuple(_id(other) for other in previous)
@@ -130,7 +167,7 @@ def test_a_walk_from_a_bottleneck_gives_the_order_of_a_walk_from_the_create(
     made = history(seed, size, late=late)
     document = reduced(_shuffled(made, seed), of=made)
     order = document.graph.order
-    assert [node.id for node in walk(order[0], {node.id for node in order})] == [node.id for node in order]
+    assert last_places(walk(order[0], {node.id for node in order})) == order
     assert [node.position for node in order] == list(range(len(order)))
 
 
