@@ -33,6 +33,7 @@ TEST_VARIABLES: Final = frozenset(
     {
         *(
             "CULM_AQUADOGGO",
+            "CULM_AQUADOGGO_OPERATIONS",
             "CULM_BENCH_BOOT_LOGS",
             "CULM_BROWSER",
             "CULM_CHOTKI_GO",
