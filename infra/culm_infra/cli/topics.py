@@ -130,8 +130,8 @@ def create(
 
     Example: `culm topics create --protocol p2panda --partitions 16 --replication-factor 3`
     """
-    from culm_topics.catalogue.topics import owner, topics_of
     from culm_infra.settings import kafka_without_broker
+    from culm_topics.catalogue.topics import owner, topics_of
     from culm_topics.kafka import admin
     from culm_topics.kafka.strimzi import strimzi_topics
 
