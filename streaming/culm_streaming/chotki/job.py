@@ -28,7 +28,6 @@ from culm_streaming.stateful.shard_step import (
     RECORDS,
     Batches,
     Piece,
-    Shard,
     ShardStep,
     columns_of,
     map_batches,
@@ -36,6 +35,7 @@ from culm_streaming.stateful.shard_step import (
     step_by_shard,
     with_full_topics,
 )
+from culm_streaming.stateful.step_processor import Shard
 from culm_topics.catalogue.topics import spec
 from culm_topics.chotki.records import EpochRecord, epoch_key
 from culm_topics.chotki.records.keys import EPOCH_KEY

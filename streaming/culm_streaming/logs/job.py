@@ -27,7 +27,6 @@ from culm_streaming.progress import WAITING
 from culm_streaming.stateful.shard_step import (
     Batches,
     Piece,
-    Shard,
     ShardStep,
     columns_of,
     map_batches,
@@ -35,6 +34,7 @@ from culm_streaming.stateful.shard_step import (
     step_by_shard,
     with_full_topics,
 )
+from culm_streaming.stateful.step_processor import Shard
 from culm_topics.kafka.clients import KafkaSettings
 
 Verify = Literal["full", "chain"]

@@ -25,12 +25,12 @@ from culm_streaming.sds.state import StateKind
 from culm_streaming.sds.step import TOPICS, Row, SdsOutput, Source, fire_in_pieces, in_order, step_in_pieces
 from culm_streaming.stateful.shard_step import (
     Piece,
-    Shard,
     ShardStep,
     columns_of,
     step_by_shard,
     with_full_topics,
 )
+from culm_streaming.stateful.step_processor import Shard
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings

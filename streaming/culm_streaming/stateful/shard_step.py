@@ -15,14 +15,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
-from culm_streaming.stateful.job_state import JobState, SparkState, Variable
+from culm_streaming.stateful.job_state import Variable
+from culm_streaming.stateful.step_processor import FrameStep, Shard, StepProcessor
 from culm_topics.kafka.clients import KafkaSettings
 
 
@@ -96,27 +91,6 @@ def with_full_topics(written: DataFrame, kafka: KafkaSettings) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
-    """The shard for which a step runs.
-
-    `batch_ms` is the start of its micro-batch, the same in every run of it.
-    """
-
-    number: int
-    state: JobState
-    batch_ms: int
-    _handle: StatefulProcessorHandle
-
-    def set_timer(self, before_ms: int | None, timer_ms: int | None) -> None:
-        """Replace the shard's previous timer."""
-        if timer_ms is not None and timer_ms != before_ms:
-            # Spark deletes an expired timer by itself, after its handler.
-            if before_ms is not None and before_ms > self.batch_ms:
-                self._handle.deleteTimer(before_ms)
-            self._handle.registerTimer(timer_ms)
-
-
-@dataclass(frozen=True, slots=True)
 class ShardStep:
     """A job's part after the shuffle. Its functions are sent to workers, with their arguments.
 
@@ -140,10 +114,10 @@ def step_by_shard(
 ) -> DataFrame:
     """Run a step by the first column of `rows`, which numbers shards; the step receives the other columns."""
     shard = rows.columns[0]
+    initial_columns = [] if initial is None else initial.columns[1:]
+    frame_step = StepOnFrames(step, rows.columns[1:], names_of(output), initial_columns)
     return rows.groupBy(shard).transformWithStateInPandas(
-        _StepProcessor(
-            step, rows.columns[1:], names_of(output), [] if initial is None else initial.columns[1:]
-        ),
+        StepProcessor(step.variables, frame_step),
         outputStructType=output,
         outputMode="append",
         timeMode=time_mode,
@@ -151,42 +125,32 @@ def step_by_shard(
     )
 
 
-class _StepProcessor(StatefulProcessor):
-    def __init__(
-        self, step: ShardStep, columns: Sequence[str], output: Sequence[str], initial: Sequence[str]
-    ) -> None:
-        self._step = step
-        self._columns, self._output, self._initial = columns, output, initial
+@dataclass(frozen=True, slots=True)
+class StepOnFrames(FrameStep):
+    """A step on rows, with the names of the columns that it receives, returns and restores from."""
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = SparkState(handle, self._step.variables)
+    step: ShardStep
+    columns: Sequence[str]
+    output: Sequence[str]
+    initial: Sequence[str]
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
-        # Spark passes the rows of one shard and micro-batch in several frames.
-        packed = [row for frame in rows for row in rows_of_frame(frame, self._columns)]
-        yield from self._frames(self._step.take(self._shard(key, timerValues), packed))
+    def take(self, shard: Shard, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Return the output for all rows of a shard and micro-batch."""
+        rows = [row for frame in frames for row in rows_of_frame(frame, self.columns)]
+        yield from self._frames(self.step.take(shard, rows))
 
-    def handleExpiredTimer(
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
-    ) -> Iterator[pd.DataFrame]:
-        assert self._step.fire is not None
-        shard = self._shard(key, timerValues)
-        yield from self._frames(self._step.fire(shard, expiredTimerInfo.getExpiryTimeInMs()))
+    def fire(self, shard: Shard, expiry_ms: int) -> Iterator[pd.DataFrame]:
+        """Return the output for a timer that expired."""
+        assert self.step.fire is not None
+        yield from self._frames(self.step.fire(shard, expiry_ms))
 
-    def handleInitialState(self, key: Any, initialState: Any, timerValues: TimerValues) -> None:
-        assert self._step.restore is not None
-        rows = list(rows_of_frame(initialState, self._initial))
-        self._step.restore(self._shard(key, timerValues), rows)
-
-    def close(self) -> None:
-        pass
-
-    def _shard(self, key: Any, timer_values: TimerValues) -> Shard:
-        return Shard(int(key[0]), self._state, timer_values.getCurrentProcessingTimeInMs(), self._handle)
+    def restore(self, shard: Shard, frame: pd.DataFrame) -> None:
+        """Fill a new state from rows of the initial state."""
+        assert self.step.restore is not None
+        self.step.restore(shard, list(rows_of_frame(frame, self.initial)))
 
     def _frames(self, pieces: Iterable[Piece]) -> Iterator[pd.DataFrame]:
         with no_garbage_collection():
             for piece in pieces:
                 if piece:
-                    yield frame_of(piece, self._output)
+                    yield frame_of(piece, self.output)
