@@ -5,7 +5,7 @@
 - `kafka/`: clients, administration, rights. `readers/`: code that readers of topics share.
 - `records/`: how records are declared, and what the records of all topics share.
 - `logs/`: the topics of replicated logs, and `LogConsumer` for programs that consume them.
-- `p2panda/`: announcements, and operations in entries.
+- `p2panda/`: announcements and documents.
 - `sds/`: the topics of SDS: their records, events and store.
 - `chotki/`: the topics of Chotki: packets, diffs, the merged state.
 - `dag/`: the topics of DAG replication: nodes, shards, publishes, orders.

@@ -3,7 +3,7 @@
 from culm_topics.chotki.catalogue import CHOTKI, CHOTKI_JOBS
 from culm_topics.dag.catalogue import DAG, DAG_JOBS
 from culm_topics.logs.catalogue import LOG_JOBS, LOGS
-from culm_topics.p2panda.catalogue import P2PANDA
+from culm_topics.p2panda.catalogue import P2PANDA, P2PANDA_JOBS
 from culm_topics.sds.catalogue import SDS, SDS_JOBS
 from culm_topics.topic_spec import JobSpec, TopicSpec
 
@@ -27,4 +27,4 @@ OWNERS_USED: dict[str, tuple[str, ...]] = {
 
 CATALOGUE: tuple[TopicSpec, ...] = (*P2PANDA, *LOGS, *SDS, *CHOTKI, *DAG)
 
-JOBS: tuple[JobSpec, ...] = (*LOG_JOBS, *SDS_JOBS, *CHOTKI_JOBS, *DAG_JOBS)
+JOBS: tuple[JobSpec, ...] = (*LOG_JOBS, *P2PANDA_JOBS, *SDS_JOBS, *CHOTKI_JOBS, *DAG_JOBS)

@@ -2,4 +2,5 @@
 
 - `catalogue`: the description of the topics.
 - `announcements`: the schemas that each peer wants to replicate.
+- `documents/`: the present state of documents.
 """

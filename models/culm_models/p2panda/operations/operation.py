@@ -12,13 +12,11 @@ canonical form: shortest numbers, field names in the order of their UTF-8 bytes.
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 from culm_models import cbor
 from culm_models.bamboo import checks
 from culm_models.bamboo.checks import CheckedEntry
-from culm_models.bamboo.hashes import HASH_SIZE as _ID_SIZE
 from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
 from culm_models.frozen import unfrozen
 from culm_models.p2panda.errors import (
@@ -28,18 +26,16 @@ from culm_models.p2panda.errors import (
     ValueKindError,
 )
 from culm_models.p2panda.operations import identifiers
-from culm_models.p2panda.operations.identifiers import OPERATION_ID_PREFIX as _ID_PREFIX
 from culm_models.p2panda.operations.reader import (
     CREATE,
     DELETE,
     ITEM_COUNT,
-    MAX_INTEGER,
-    MIN_INTEGER,
     VERSION,
     Parts,
     Value,
     read_operation,
 )
+from culm_models.p2panda.operations.values import is_view_id, settle_fields
 from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 
 __all__ = [
@@ -60,8 +56,6 @@ __all__ = [
 
 Action = Literal["create", "update", "delete"]
 ACTIONS: Final[tuple[Action, ...]] = ("create", "update", "delete")
-
-_SCALAR_KINDS = frozenset((bool, float, str, bytes))
 
 
 class OperationFacts(NamedTuple):
@@ -127,11 +121,11 @@ def _parse(data: bytes, *, with_fields: bool) -> Parts:
             usual = True
             if action != CREATE:
                 previous = items[3]
-                usual = _is_view_id(previous)
+                usual = is_view_id(previous)
                 previous = tuple(previous) if usual else None
             if action != DELETE:
                 fields = items[-1]
-                usual = usual and _settle_fields(fields, as_tuples=with_fields)
+                usual = usual and settle_fields(fields, as_tuples=with_fields)
             if usual:
                 return action, identifiers.canonical_text(items[2]), previous, fields
     except identifiers.SchemaIdError:
@@ -140,50 +134,6 @@ def _parse(data: bytes, *, with_fields: bool) -> Parts:
         # The decoder raises several kinds of exception; the slow reader decides, and names the cause.
         return read_operation(data)
     return read_operation(data)
-
-
-def _is_view_id(ids: Any) -> bool:
-    if type(ids) is not list or not _are_hashes(ids):
-        return False
-    return len(ids) == 1 or (bool(ids) and all(a < b for a, b in pairwise(ids)))
-
-
-def _are_hashes(ids: list[Any]) -> bool:
-    """Whether all are operation ids. For items that are not byte strings, returns False or raises."""
-    for operation_id in ids:
-        if len(operation_id) != _ID_SIZE or not operation_id.startswith(_ID_PREFIX):
-            return False
-    return True
-
-
-def _settle_fields(fields: Any, *, as_tuples: bool) -> bool:
-    """Whether names and values are usual ones; with `as_tuples`, turns arrays into tuples in place."""
-    if type(fields) is not dict:
-        return False
-    for name, value in fields.items():
-        if type(name) is not str:
-            return False
-        kind = type(value)
-        if kind in _SCALAR_KINDS:
-            continue
-        if kind is int:
-            if not MIN_INTEGER <= value <= MAX_INTEGER:
-                return False
-        elif kind is not list:
-            return False
-        elif value and type(value[0]) is list:
-            for view in value:
-                if type(view) is not list or not _are_hashes(view):
-                    return False
-            if as_tuples:
-                fields[name] = tuple(map(tuple, value))
-        elif not _are_hashes(value):
-            return False
-        elif as_tuples:
-            fields[name] = tuple(value)
-    # Texts compare by code points, which is the order of their UTF-8 bytes; repeats were refused before.
-    names = list(fields)
-    return names == sorted(names)
 
 
 def encode_operation(
