@@ -1,0 +1,97 @@
+"""The packed rows that the job moves: operations by log before their document is known, and by document after.
+
+Operations travel as one blob for each log, which only `step` opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import cbor2
+
+from culm_models.p2panda.operations.identifiers import OPERATION_ID_PREFIX, DocumentId, OperationId
+from culm_streaming.stateful.packed_rows import PackedRows
+
+SHORT_ID_SIZE: Final = 16
+"""Size of the part of an id by which state finds an operation, log or document."""
+
+
+class OperationRow(NamedTuple):
+    """An operation. `previous` is empty for a create, `fields` is None for a delete.
+
+    `fields` has the CBOR of each value. `partition` and `offset` are the place in `logs`.
+    """
+
+    operation_id: OperationId
+    previous: tuple[OperationId, ...]
+    fields: dict[str, bytes] | None
+    partition: int
+    offset: int
+
+
+class LogRows(NamedTuple):
+    """Operations of one log and schema, in sequence order.
+
+    If the first one is the log's first entry, `starts_with` is its id if it is a create, else the id of the
+    first operation that it follows; empty if it is not. `short_ids` are the short ids of the operations.
+    """
+
+    log: bytes
+    schema_id: str
+    starts_with: OperationId
+    creates: bool
+    short_ids: bytes
+    operations: bytes
+
+
+class DocumentRows(NamedTuple):
+    """Operations of one log and schema that belong to a document."""
+
+    document_id: DocumentId
+    author: bytes
+    schema_id: str
+    operations: bytes
+
+
+class RefusedRow(NamedTuple):
+    """A record of `rejected`."""
+
+    key: bytes
+    value: bytes
+
+
+@dataclass(slots=True)
+class ArrivedRows(PackedRows):
+    """Input of the first stage, of all tasks."""
+
+    logs: list[LogRows] = field(default_factory=list)
+    refused: list[RefusedRow] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ResolvedRows(PackedRows):
+    """Input of one shard's second stage."""
+
+    documents: list[DocumentRows] = field(default_factory=list)
+    refused: list[RefusedRow] = field(default_factory=list)
+
+
+def short_id(operation_id: OperationId) -> bytes:
+    """Return the part of an operation's or document's id by which state finds it."""
+    start = len(OPERATION_ID_PREFIX)
+    return operation_id[start : start + SHORT_ID_SIZE]
+
+
+def pack_operations(rows: Iterable[OperationRow]) -> bytes:
+    """Return operations as bytes."""
+    return cbor2.dumps(list(rows))
+
+
+def unpack_operations(packed: bytes) -> list[OperationRow]:
+    """Return the operations of `pack_operations`."""
+    return [
+        OperationRow(operation_id, tuple(previous), fields, partition, offset)
+        for operation_id, previous, fields, partition, offset in cbor2.loads(packed)
+    ]
