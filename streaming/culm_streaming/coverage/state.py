@@ -11,8 +11,8 @@ import struct
 
 import numpy as np
 
-from culm_streaming.errors import StateLayoutError, StateMissingError
-from culm_streaming.stateful.job_state import Variable, check_format
+from culm_streaming.errors import StateMissingError
+from culm_streaming.stateful.job_state import Variable, check_format, check_layout
 
 ROW_KEY_SIZE = 73
 """Peer id, then the log's padded key."""
@@ -74,9 +74,5 @@ def check_shard(blob: bytes | None, shards: int, blocks: int) -> int:
         return 0
     form, made_shards, made_blocks, fragments = _LAYOUT.unpack(blob)
     check_format("a shard of coverage", form, _FORMAT)
-    if (made_shards, made_blocks) != (shards, blocks):
-        raise StateLayoutError(
-            f"the checkpoint was made with {made_shards} shards of {made_blocks} blocks, not {shards} of "
-            f"{blocks}: keep those numbers, or start a new checkpoint"
-        )
+    check_layout((made_shards, made_blocks), (shards, blocks))
     return int(fragments)

@@ -1,21 +1,23 @@
-"""The packed rows that the job moves: operations by log before their document is known, and by document after.
+"""The packed rows that the job moves: operations by log, and by document once it is known.
 
 Operations travel as one blob for each log, which only `step` opens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import cbor2
 
-from culm_models.p2panda.operations.identifiers import OPERATION_ID_PREFIX, DocumentId, OperationId
+from culm_models.bamboo.hashes import YASMF
+from culm_models.p2panda.operations.identifiers import DocumentId, OperationId
 from culm_streaming.stateful.packed_rows import PackedRows
 
 SHORT_ID_SIZE: Final = 16
 """Size of the part of an id by which state finds an operation, log or document."""
+_PREFIX_SIZE: Final = len(YASMF.prefix)
 
 
 class OperationRow(NamedTuple):
@@ -50,7 +52,7 @@ class DocumentRows(NamedTuple):
     """Operations of one log and schema that belong to a document."""
 
     document_id: DocumentId
-    author: bytes
+    log: bytes
     schema_id: str
     operations: bytes
 
@@ -60,6 +62,13 @@ class RefusedRow(NamedTuple):
 
     key: bytes
     value: bytes
+
+
+class WaitingLogs(NamedTuple):
+    """The number of logs that wait, and the time since which at least one has always been waiting."""
+
+    count: int
+    since_ms: int
 
 
 @dataclass(slots=True)
@@ -76,12 +85,13 @@ class ResolvedRows(PackedRows):
 
     documents: list[DocumentRows] = field(default_factory=list)
     refused: list[RefusedRow] = field(default_factory=list)
+    waiting: list[WaitingLogs] = field(default_factory=list)
+    """At most one: the logs of the first stage if their number has changed."""
 
 
 def short_id(operation_id: OperationId) -> bytes:
     """Return the part of an operation's or document's id by which state finds it."""
-    start = len(OPERATION_ID_PREFIX)
-    return operation_id[start : start + SHORT_ID_SIZE]
+    return operation_id[_PREFIX_SIZE : _PREFIX_SIZE + SHORT_ID_SIZE]
 
 
 def pack_operations(rows: Iterable[OperationRow]) -> bytes:
@@ -91,7 +101,10 @@ def pack_operations(rows: Iterable[OperationRow]) -> bytes:
 
 def unpack_operations(packed: bytes) -> list[OperationRow]:
     """Return the operations of `pack_operations`."""
-    return [
-        OperationRow(operation_id, tuple(previous), fields, partition, offset)
-        for operation_id, previous, fields, partition, offset in cbor2.loads(packed)
-    ]
+    return list(map(as_operation, cbor2.loads(packed)))
+
+
+def as_operation(items: Sequence[Any]) -> OperationRow:
+    """Return the operation of decoded items."""
+    operation_id, previous, fields, partition, offset = items
+    return OperationRow(operation_id, tuple(previous), fields, partition, offset)

@@ -9,7 +9,7 @@ from culm_streaming.errors import StateLayoutError
 from culm_streaming.logs.log_table import BLOCKS, EARLY, TOTALS, LogTable, decode_block
 from culm_streaming.logs.rows import FROM_STATE, HEAD, HEAD_SIZE, SIZE, EntryRows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.stateful.job_state import JobState
+from culm_streaming.stateful.job_state import JobState, check_layout
 
 FORMAT = 1
 _HEADER = struct.Struct("<BxxxI")
@@ -59,11 +59,7 @@ class EarlyTotals:
         form, shards, blocks, self.count, self.size_bytes = _TOTALS.unpack_from(blob)
         if form not in (FORMAT, _WAITING_FORMAT):
             raise StateLayoutError(f"a shard's totals have format {form}, this program knows {FORMAT}")
-        if (shards, blocks) != (settings.shards, settings.blocks):
-            raise StateLayoutError(
-                f"the checkpoint was made with {shards} shards of {blocks} blocks, not {settings.shards} of "
-                f"{settings.blocks}: keep those numbers, or start a new checkpoint"
-            )
+        check_layout((shards, blocks), (settings.shards, settings.blocks))
         if form == _WAITING_FORMAT:
             self.logs, self.since_ms = _WAITING.unpack_from(blob, _TOTALS.size)
         elif self.count:

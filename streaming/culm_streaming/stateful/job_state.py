@@ -120,6 +120,15 @@ def check_format(what: str, form: object, known: int) -> None:
         raise StateLayoutError(f"{what} has format {form}, this program knows {known}")
 
 
+def check_layout(made: tuple[int, int], now: tuple[int, int]) -> None:
+    """Raise `StateLayoutError` unless the (shards, blocks) of a checkpoint are those of this run."""
+    if made != now:
+        raise StateLayoutError(
+            f"the checkpoint was made with {made[0]} shards of {made[1]} blocks, not {now[0]} of {now[1]}: "
+            "keep those numbers, or start a new checkpoint"
+        )
+
+
 def place_of(key: bytes, shards: int, blocks: int) -> tuple[int, int]:
     """Return (shard, block) of a key: a hash, equal on every machine and in every version."""
     digest = xxh64_intdigest(key, _SEED)

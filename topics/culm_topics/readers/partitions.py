@@ -69,17 +69,22 @@ class TopicPartitions(Closing):
     """A client that reads chosen partitions of the catalogue topic `name`. Not for several threads.
 
     The constructor sends no request. Every method raises `TopicMissing`, or `KafkaFailure` if the broker
-    fails.
+    fails. `group_prefix` replaces that of consumers, for a program with other rights.
     """
 
     def __init__(
-        self, settings: KafkaSettings, name: str, *, defaults: Mapping[str, str] | None = None
+        self,
+        settings: KafkaSettings,
+        name: str,
+        *,
+        defaults: Mapping[str, str] | None = None,
+        group_prefix: str | None = None,
     ) -> None:
         self.topic = settings.topic(name)
         # The group id is only a name here: nothing is ever committed.
         self._client: Consumer = kafka.consumer(
             settings,
-            group_id=f"{reader_group_prefix(settings)}{uuid.uuid4().hex}",
+            group_id=f"{group_prefix or reader_group_prefix(settings)}{uuid.uuid4().hex}",
             defaults={"enable.partition.eof": "true", **(defaults or {})},
         )
         self.positions: dict[int, int] = {}

@@ -15,6 +15,10 @@ class OtherSchemaError(DocumentError, code="p2panda.document.schema"):
     """An operation of another schema than its document's create."""
 
 
+class PreviousMissingError(DocumentError, code="p2panda.document.previous"):
+    """An operation that follows one which its document does not have: not here yet, or another document's."""
+
+
 class UnknownViewError(DocumentError, code="p2panda.document.view"):
     """A view that names operations which are not here, or not connected to the create."""
 

@@ -28,8 +28,8 @@ class Graph:
         """Connected operations that no connected operation names."""
         self._waiting: dict[OperationId, list[Node]] = {}
         """Operations by the one that they wait for; each waits for one at a time."""
-        self._bottlenecks: list[int] = []
-        """Positions of bottlenecks, ascending."""
+        self.bottlenecks: list[int] = []
+        """Positions of bottlenecks, ascending, as of the last `settle`."""
         self._changed_at: int | None = None
         """Lowest position after which the order may have changed."""
         self._unplaced: list[Node] = []
@@ -76,9 +76,9 @@ class Graph:
         """Bring `order` up to date. Returns the position from which it may have changed."""
         if self._changed_at is None:
             return len(self.order)
-        while self._bottlenecks[-1] > self._changed_at:
-            self._bottlenecks.pop()
-        start = self._bottlenecks.pop()
+        while self.bottlenecks[-1] > self._changed_at:
+            self.bottlenecks.pop()
+        start = self.bottlenecks.pop()
         remaining = {node.id for node in self.order[start:]}
         remaining.update(node.id for node in self._unplaced)
         walked = walk(self.order[start], remaining)
@@ -89,7 +89,7 @@ class Graph:
         if len(walked) > len(self.order) - start:
             for node, times in Counter(walked).items():
                 node.is_repeated = times > 1
-        self._bottlenecks += self._bottlenecks_from(start)
+        self.bottlenecks += self._bottlenecks_from(start)
         self._changed_at = None
         self._unplaced.clear()
         return start
@@ -119,7 +119,7 @@ class Graph:
         self.heads.add(node.id)
         if comes_last:
             node.position = len(self.order)
-            self._bottlenecks.append(node.position)
+            self.bottlenecks.append(node.position)
             self.order.append(node)
             return
         self._unplaced.append(node)

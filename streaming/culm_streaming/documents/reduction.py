@@ -1,0 +1,308 @@
+"""Applies the operations of a micro-batch to one document: a plain function.
+
+An operation that follows all heads is the last in the linear order, if the order ends with a head: it takes
+constant time. The others of a batch take one walk together (`culm_models.p2panda.documents.graph`), from the
+last bottleneck before the first of them. The result depends on the set of operations alone, as long as no
+limit is exceeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from culm_models.errors import CulmError
+from culm_models.p2panda.documents.errors import OtherSchemaError, SecondCreateError
+from culm_models.p2panda.documents.graph import Graph
+from culm_models.p2panda.documents.linear_order import Node
+from culm_models.p2panda.operations.identifiers import DocumentId, OperationId
+from culm_streaming.documents.document_state import DocumentState
+from culm_streaming.documents.errors import DocumentFullError
+from culm_streaming.documents.history import (
+    PAGE_SIZE,
+    RECENT_SIZE,
+    PastOperation,
+    append_to_pages,
+    pack_past,
+    read_pages,
+    unpack_past,
+    write_pages,
+)
+from culm_streaming.documents.rows import short_id
+from culm_streaming.documents.waiting_operations import Arrival, load_waiting, missing, save_waiting
+from culm_streaming.errors import StateMissingError
+from culm_streaming.stateful.job_state import JobState
+from culm_topics.p2panda.documents.record import MAX_MISSING, MAX_PROBLEMS
+
+MAX_HEADS: Final = 1_024
+"""Largest number of heads of a document: a record names all of them."""
+MAX_FIELDS: Final = 1_024
+"""Largest number of fields of a document; of more, those with the lowest names are kept."""
+
+
+@dataclass(slots=True)
+class Reduction:
+    """The reduction of one document in one micro-batch.
+
+    `wanted` are fields whose value has to be read from `logs`, with the operation that sets each.
+    """
+
+    store: JobState
+    document_id: DocumentId
+    state: DocumentState | None
+    max_waiting: int
+    is_changed: bool = False
+    refused: list[tuple[Arrival, CulmError]] = field(default_factory=list)
+    wanted: dict[str, PastOperation] = field(default_factory=dict)
+
+    def add(self, arrivals: Iterable[tuple[str, Arrival]]) -> DocumentState:
+        """Add operations with their schemas, in any order; repeats have no effect. Returns the new state."""
+        following: dict[tuple[OperationId, ...], dict[OperationId, Arrival]] = {}
+        others: list[tuple[str, Arrival]] = []
+        for schema_id, arrival in arrivals:
+            operation = arrival.operation
+            if operation.operation_id == self.document_id:
+                self._begin(schema_id, arrival)
+            else:
+                others.append((schema_id, arrival))
+        if self.state is None:
+            raise StateMissingError(f"the create operation of {self.document_id.hex()} is missing")
+        for schema_id, arrival in others:
+            if self._is_allowed(schema_id, arrival):
+                operation = arrival.operation
+                following.setdefault(operation.previous, {})[operation.operation_id] = arrival
+        waiting = load_waiting(self.store, self._short_id) if self.state.waiting else []
+        self._follow(following, {i for arrival in waiting for i in arrival.operation.previous})
+        remaining = [arrival for same in following.values() for arrival in same.values()]
+        if remaining:
+            self._merge(remaining, waiting)
+        self._settle()
+        return self.state
+
+    @property
+    def _short_id(self) -> bytes:
+        return short_id(self.document_id)
+
+    def _begin(self, schema_id: str, arrival: Arrival) -> None:
+        if self.state is None:
+            self.state = DocumentState(self.document_id, schema_id, arrival.log[:32])
+            self._append(arrival)
+
+    def _is_allowed(self, schema_id: str, arrival: Arrival) -> bool:
+        assert self.state is not None
+        error: CulmError
+        if not arrival.operation.previous:
+            error = SecondCreateError(f"the document was created by {self.document_id.hex()}")
+        elif schema_id != self.state.schema_id:
+            error = OtherSchemaError(
+                f"{schema_id[:100]} is not the document's schema, {self.state.schema_id[:100]}"
+            )
+        else:
+            return True
+        self._refuse(arrival, error)
+        return False
+
+    def _refuse(self, arrival: Arrival, error: CulmError) -> None:
+        assert self.state is not None
+        self.refused.append((arrival, error))
+        problem = (arrival.operation.operation_id, error.code)
+        if problem not in self.state.refused:
+            self.state.refused = sorted([*self.state.refused, problem])[:MAX_PROBLEMS]
+            self.is_changed = True
+
+    def _follow(
+        self,
+        following: dict[tuple[OperationId, ...], dict[OperationId, Arrival]],
+        awaited: Set[OperationId],
+    ) -> None:
+        """Apply operations while exactly one follows all heads, and remove them from `following`.
+
+        Stops before one that others wait for.
+        """
+        state = self.state
+        assert state is not None
+        while following and state.ends_with_head:
+            heads = tuple(state.heads) if len(state.heads) == 1 else tuple(sorted(state.heads))
+            candidates = following.get(heads)
+            if candidates is None or len(candidates) != 1 or not awaited.isdisjoint(candidates):
+                return
+            del following[heads]
+            (arrival,) = candidates.values()
+            self._append(arrival)
+
+    def _append(self, arrival: Arrival) -> None:
+        """Apply an operation that follows all heads."""
+        state = self.state
+        assert state is not None
+        operation_id, previous, fields, partition, offset = arrival.operation
+        author = arrival.log[:32]
+        past = PastOperation(
+            operation_id, author, previous, None if fields is None else tuple(fields), partition, offset, True
+        )
+        state.recent += pack_past((past,), state.last_id)
+        state.heads = {operation_id}
+        state.version += 1
+        self.is_changed = True
+        if fields is None:
+            state.fields = None
+        elif state.fields is not None:
+            for name, value in fields.items():
+                state.fields[name] = [value, operation_id, author, partition, offset]
+
+    def _merge(self, arrivals: Sequence[Arrival], waiting: list[Arrival]) -> None:
+        """Apply operations that do not simply follow all heads, and those that waited for them."""
+        state = self.state
+        assert state is not None
+        past = unpack_past([*read_pages(self.store, self._short_id, state.paged), *state.recent], b"")
+        positions = {operation.id: position for position, operation in enumerate(past)}
+        held = {arrival.operation.operation_id for arrival in waiting}
+        new = [
+            arrival
+            for arrival in arrivals
+            if (i := arrival.operation.operation_id) not in positions and i not in held
+        ]
+        if not new:
+            return
+        self.is_changed = True
+        added, still_waiting = self._connect([*waiting, *new], positions.keys())
+        self._keep_waiting(still_waiting, held, [*positions, *(a.operation.operation_id for a in added)])
+        if not added:
+            return
+        changed_at = min(
+            positions[i] for arrival in added for i in arrival.operation.previous if i in positions
+        )
+        start = next(i for i in range(changed_at, -1, -1) if past[i].is_bottleneck)
+        behind = _reordered(past[start:], added)
+        state.version += len(added)
+        state.ends_with_head = behind[-1].id in state.heads
+        self._set_fields(behind, {arrival.operation.operation_id: arrival for arrival in added})
+        self._replace_history(past, start, behind)
+
+    def _connect(
+        self, candidates: Iterable[Arrival], known: Iterable[OperationId]
+    ) -> tuple[list[Arrival], list[Arrival]]:
+        """Return the operations whose predecessors are all here, up to the create, and those that wait."""
+        state = self.state
+        assert state is not None
+        connected = set(known)
+        added: list[Arrival] = []
+        awaiting: dict[OperationId, list[Arrival]] = {}
+        # In this order limits hit the same operations whatever the order of arrival within the batch.
+        due = sorted(candidates, key=_operation_id, reverse=True)
+        while due:
+            arrival = due.pop()
+            operation_id, previous = arrival.operation[:2]
+            awaited = next((i for i in previous if i not in connected), None)
+            if awaited is not None:
+                awaiting.setdefault(awaited, []).append(arrival)
+                continue
+            heads = state.heads.difference(previous)
+            if len(heads) >= MAX_HEADS:
+                self._refuse(arrival, DocumentFullError(f"the document has {MAX_HEADS} heads already"))
+                continue
+            heads.add(operation_id)
+            state.heads = heads
+            connected.add(operation_id)
+            added.append(arrival)
+            due += awaiting.pop(operation_id, ())
+        return added, [arrival for waiting in awaiting.values() for arrival in waiting]
+
+    def _keep_waiting(
+        self, waiting: list[Arrival], held: set[OperationId], known: Iterable[OperationId]
+    ) -> None:
+        state = self.state
+        assert state is not None
+        # Those that wait already stay, then lower ids take precedence.
+        waiting.sort(key=lambda arrival: (_operation_id(arrival) not in held, _operation_id(arrival)))
+        for arrival in waiting[self.max_waiting :]:
+            self._refuse(
+                arrival, DocumentFullError(f"{self.max_waiting} operations of the document wait already")
+            )
+        del waiting[self.max_waiting :]
+        save_waiting(self.store, self._short_id, waiting)
+        state.waiting = len(waiting)
+        state.waiting_ids = sorted(map(_operation_id, waiting))[:MAX_PROBLEMS]
+        state.missing = sorted(missing(waiting, known))[:MAX_MISSING]
+
+    def _set_fields(self, behind: Sequence[PastOperation], added: dict[OperationId, Arrival]) -> None:
+        """Bring the fields up to date with the end of the linear order."""
+        state = self.state
+        assert state is not None
+        if state.fields is None or any(operation.names is None for operation in behind):
+            state.fields = None
+            return
+        winners = {name: operation for operation in behind for name in operation.names or ()}
+        for name, operation in winners.items():
+            current = state.fields.get(name)
+            if current is not None and current[1] == operation.id:
+                continue
+            arrival = added.get(operation.id)
+            value = b""
+            if arrival is None or not arrival.has_values:
+                self.wanted[name] = operation
+            else:
+                self.wanted.pop(name, None)
+                value = (arrival.operation.fields or {})[name]
+            state.fields[name] = [
+                value,
+                operation.id,
+                operation.author,
+                operation.partition,
+                operation.offset,
+            ]
+
+    def _replace_history(
+        self, past: Sequence[PastOperation], start: int, behind: Sequence[PastOperation]
+    ) -> None:
+        state = self.state
+        assert state is not None
+        first = start - start % PAGE_SIZE if start < state.paged else state.paged
+        before = past[first - 1].id if first else b""
+        packed = pack_past([*past[first:start], *behind], before)
+        if start < state.paged:
+            state.paged = write_pages(self.store, self._short_id, first, packed)
+            state.recent = []
+        else:
+            state.recent = packed
+
+    def _settle(self) -> None:
+        """Keep the limits of the state."""
+        state = self.state
+        assert state is not None
+        if len(state.recent) >= RECENT_SIZE:
+            state.paged = append_to_pages(self.store, self._short_id, state.paged, state.recent)
+            state.recent = []
+        if state.fields is not None and len(state.fields) > MAX_FIELDS:
+            state.has_too_many_fields = True
+            state.fields = {name: state.fields[name] for name in islice(sorted(state.fields), MAX_FIELDS)}
+        if self.wanted:
+            fields = state.fields or {}
+            self.wanted = {name: past for name, past in self.wanted.items() if name in fields}
+
+
+def _reordered(past: Sequence[PastOperation], added: Iterable[Arrival]) -> list[PastOperation]:
+    """Return the linear order from its bottleneck `past[0]` on, with the added operations."""
+    graph = Graph()
+    places = {operation.id: operation for operation in past}
+    root, *behind = past
+    graph.add(Node(root.id, root.author, (), root.names))
+    for operation in behind:
+        graph.add(Node(operation.id, operation.author, operation.previous, operation.names))
+    for arrival in added:
+        operation_id, previous, fields, partition, offset = arrival.operation
+        names = None if fields is None else tuple(fields)
+        author = arrival.log[:32]
+        places[operation_id] = PastOperation(operation_id, author, previous, names, partition, offset, False)
+        graph.add(Node(operation_id, author, previous, names))
+    graph.settle()
+    bottlenecks = set(graph.bottlenecks)
+    return [
+        places[node.id]._replace(is_bottleneck=position in bottlenecks)
+        for position, node in enumerate(graph.order)
+    ]
+
+
+def _operation_id(arrival: Arrival) -> OperationId:
+    return arrival.operation.operation_id

@@ -1,0 +1,100 @@
+"""The second stage of a shard: rows and state in, records of `documents` out. A plain function.
+
+A document is written if its state has changed. The same rows on the same state give the same bytes. The same
+operations in other batches or another order end in the same records, as long as no limit of `settings` is
+exceeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from culm_models.errors import CulmError
+from culm_models.p2panda.operations.identifiers import DocumentId
+from culm_streaming.documents.document_state import DocumentBlocks, DocumentState
+from culm_streaming.documents.fetching import Place
+from culm_streaming.documents.output_records import document_record
+from culm_streaming.documents.reduction import Reduction
+from culm_streaming.documents.rows import ResolvedRows, short_id, unpack_operations
+from culm_streaming.documents.settings import DocumentsLayout
+from culm_streaming.documents.waiting_operations import Arrival
+from culm_streaming.errors import StateMissingError
+from culm_streaming.stateful.job_state import JobState, place_of
+from culm_topics.records import rejection
+
+ReadFields = Callable[[Sequence[Place]], Mapping[Place, Mapping[str, bytes]]]
+"""Reads the fields of operations, each value as CBOR or empty if it is too long for a record."""
+
+
+@dataclass(slots=True)
+class DocumentsOutput:
+    """Records to write, (key, value) each."""
+
+    documents: list[tuple[bytes, bytes]] = field(default_factory=list)
+    rejected: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+def shard_of(document_id: DocumentId, layout: DocumentsLayout) -> int:
+    """Return the shard of a document."""
+    return place_of(short_id(document_id), layout.shards, layout.blocks)[0]
+
+
+def step(
+    store: JobState, rows: ResolvedRows, layout: DocumentsLayout, read_fields: ReadFields, topic: str
+) -> DocumentsOutput:
+    """Apply `rows` to the documents of one shard; `topic` is the full name of `logs`.
+
+    Returns the records to write.
+    """
+    arrivals: dict[DocumentId, list[tuple[str, Arrival]]] = {}
+    for document_id, log, schema_id, operations in rows.documents:
+        of_document = arrivals.setdefault(document_id, [])
+        for operation in unpack_operations(operations):
+            of_document.append((schema_id, Arrival(log, operation)))
+    blocks = DocumentBlocks(store, layout)
+    output = DocumentsOutput(rejected=[(row.key, row.value) for row in sorted(rows.refused)])
+    changed: list[tuple[int, Reduction, DocumentState]] = []
+    for document_id, of_document in sorted(arrivals.items()):
+        short = short_id(document_id)
+        block = place_of(short, layout.shards, layout.blocks)[1]
+        reduction = Reduction(store, document_id, blocks.get(block, short), layout.max_waiting_operations)
+        state = reduction.add(of_document)
+        output.rejected += [_rejected(arrival, error, topic) for arrival, error in reduction.refused]
+        if reduction.is_changed:
+            changed.append((block, reduction, state))
+    _read_wanted([reduction for _, reduction, _ in changed], read_fields)
+    for block, reduction, state in changed:
+        blocks.put(block, short_id(reduction.document_id), state)
+        record = document_record(state, max_value_bytes=layout.max_record_bytes)
+        output.documents.append((reduction.document_id, record.encode()))
+    blocks.save()
+    return output
+
+
+def _read_wanted(reductions: Iterable[Reduction], read_fields: ReadFields) -> None:
+    """Fill in the values of fields that operations set which came in an earlier micro-batch."""
+    wanted = [
+        (reduction, name, (past.partition, past.offset))
+        for reduction in reductions
+        for name, past in reduction.wanted.items()
+    ]
+    if not wanted:
+        return
+    found = read_fields(sorted({place for _, _, place in wanted}))
+    for reduction, name, place in wanted:
+        value = found.get(place, {}).get(name)
+        fields = reduction.state.fields if reduction.state is not None else None
+        if value is None or fields is None:
+            raise StateMissingError(
+                f"the record of logs at {place[0]}/{place[1]} no longer has the field {name[:100]!r} of the "
+                f"document {reduction.document_id.hex()}"
+            )
+        fields[name][0] = value
+
+
+def _rejected(arrival: Arrival, error: CulmError, topic: str) -> tuple[bytes, bytes]:
+    operation = arrival.operation
+    source = (topic, operation.partition, operation.offset)
+    detail = f"operation {operation.operation_id.hex()}: {error}"
+    return arrival.log, rejection(error.code, detail, source=source).encode()

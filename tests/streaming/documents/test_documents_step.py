@@ -1,0 +1,237 @@
+"""The second stage of the job `documents` writes what the model says, however operations arrive."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culm_models.p2panda.documents.document import AuthoredOperation
+from culm_models.p2panda.operations.operation import Operation, Value
+from culm_streaming.documents import history as pages
+from culm_streaming.documents import reduction
+from culm_streaming.documents.document_state import LARGE
+from culm_streaming.documents.settings import DocumentsLayout
+from culm_streaming.errors import StateLayoutError, StateMissingError
+from culm_topics.p2panda.documents.record import DocumentRecord
+from culm_topics.records import RejectedRecord
+from tests.support.p2panda.document_histories import SCHEMA, history, reduced
+from tests.support.p2panda.document_rows import Shard, assert_equal
+
+
+def _batches(made: list[AuthoredOperation], seed: int) -> list[list[AuthoredOperation]]:
+    """Return operations in any order and batches, some twice; the create is in the first batch."""
+    draw = random.Random(seed)
+    order = made[1:] + draw.choices(made, k=len(made) // 4)
+    draw.shuffle(order)
+    batches = [[made[0]]]
+    while order:
+        size = draw.randint(1, 1 + len(order) // 2)
+        batches.append(order[:size])
+        order = order[size:]
+    return batches
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.floats(0, 1), st.sampled_from([0.0, 0.03]))
+@settings(max_examples=200)
+def test_records_are_those_of_the_model_however_operations_arrive(
+    seed: int, size: int, late: float, deletes: float
+) -> None:
+    made = history(seed, size, late=late, deletes=deletes)
+    whole = Shard(made)
+    whole.take(made)
+    assert_equal(whole.document(), reduced([made], of=made))
+    shard = Shard(made)
+    fed: list[list[AuthoredOperation]] = []
+    for batch in _batches(made, seed):
+        fed.append(batch)
+        shard.take(batch)
+        assert_equal(shard.document(), reduced(fed, of=made))
+    assert shard.records == whole.records
+
+
+@given(st.integers(0, 2**32), st.floats(0, 1))
+@settings(max_examples=40)
+def test_a_history_of_many_pages_is_that_of_the_model(seed: int, late: float) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (pages, reduction):
+            patch.setattr(module, "PAGE_SIZE", 8)
+        patch.setattr(reduction, "RECENT_SIZE", 3)
+        test_records_are_those_of_the_model_however_operations_arrive.hypothesis.inner_test(  # type: ignore[attr-defined]
+            seed, 150, late, 0.0
+        )
+
+
+def test_an_operation_that_follows_all_heads_reads_no_page_and_no_value() -> None:
+    made = history(1, 2_000, late=0.0)
+    shard = Shard(made)
+    for start in range(0, len(made), 100):
+        shard.take(made[start : start + 100])
+    shard.store.loads = shard.store.saves = 0
+    last = _update(made[-1], {"name": "new"})
+    output = Shard([*made, last], store=shard.store).take([last])
+    assert len(output.documents) == 1
+    assert (shard.store.loads, shard.store.saves, shard.read) == (2, 1, 0)
+
+
+def test_a_value_of_an_earlier_batch_that_wins_again_is_read_in_logs() -> None:
+    """The create 0 has the successors 5 and 7; when 2 comes, the order becomes 0, 2, 7, 5."""
+    create, five, seven, two = (_numbered(number) for number in (0, 5, 7, 2))
+    made = [create, five, seven, two]
+    shard = Shard(made)
+    shard.take([create, five, seven])
+    assert shard.document().fields[0].read() == "7"
+    shard.take([two])
+    assert shard.document().fields[0].read() == "5"
+    assert shard.read == 1
+
+
+def test_a_value_that_is_gone_from_logs_stops_the_job() -> None:
+    made = [_numbered(number) for number in (0, 5, 7, 2)]
+    shard = Shard(made)
+    shard.take(made[:3])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Shard, "_read_fields", lambda *_: {})
+        with pytest.raises(StateMissingError):
+            shard.take(made[3:])
+
+
+def test_long_values_are_in_logs_only() -> None:
+    create = AuthoredOperation(
+        _id(0), bytes(32), Operation(1, "create", SCHEMA, None, {"a": "x" * 50, "b": 1})
+    )
+    shard = Shard([create], DocumentsLayout(shards=1, blocks=4, max_value_bytes=50))
+    shard.take([create])
+    first, second = shard.document().fields
+    assert (first.read(), second.read()) == (None, 1)
+    assert (first.partition, first.offset) == (0, 0)
+
+
+def test_the_longest_values_of_a_record_are_left_out_until_the_others_fit() -> None:
+    fields: dict[str, Value] = {"a": "x" * 40, "b": "x" * 60, "c": "x" * 50}
+    create = AuthoredOperation(_id(0), bytes(32), Operation(1, "create", SCHEMA, None, fields))
+    shard = Shard([create], DocumentsLayout(shards=1, blocks=4, max_record_bytes=100))
+    shard.take([create])
+    assert [field.name for field in shard.document().fields if field.value] == ["a", "c"]
+
+
+def test_a_large_document_has_a_row_of_its_own_until_it_is_small_again() -> None:
+    create = AuthoredOperation(_id(0), bytes(32), Operation(1, "create", SCHEMA, None, {"a": "x" * 9_000}))
+    shard = Shard([create])
+    shard.take([create])
+    assert list(shard.store.of(LARGE)) == [create.id[2:18]]
+    small = _update(create, {"a": 1})
+    Shard([create, small], store=shard.store).take([small])
+    assert not shard.store.of(LARGE)
+
+
+def test_another_create_and_another_schema_are_refused_and_stated() -> None:
+    made = history(1, 3, late=0.0)
+    second = AuthoredOperation(_id(1), bytes(32), made[0].operation)
+    other = AuthoredOperation(
+        _id(2), bytes(32), Operation(1, "update", "blob_v1", (made[2].id,), {"length": 1})
+    )
+    for batches in ([[*made, second, other]], [made, [second], [other]], [[*made, other], [second, other]]):
+        shard = Shard([*made, second, other])
+        refused = [record for batch in batches for record in shard.take(batch).rejected]
+        codes = {RejectedRecord.decode(value).code for _, value in refused}
+        assert codes == {"p2panda.document.create", "p2panda.document.schema"}
+        record = shard.document()
+        assert record.version == 3
+        assert [(problem.operation_id, problem.code) for problem in record.problems] == [
+            (second.id, "p2panda.document.create"),
+            (other.id, "p2panda.document.schema"),
+        ]
+
+
+def test_operations_that_wait_are_limited_and_named() -> None:
+    made = history(1, 2, late=0.0)
+    lost = [_follower(number, _id(200)) for number in range(5)]
+    shard = Shard([*made, *lost], DocumentsLayout(shards=1, blocks=4, max_waiting_operations=3))
+    output = shard.take([*made, *lost])
+    record = shard.document()
+    assert (record.version, record.waiting, record.missing) == (2, 3, (_id(200),))
+    assert [problem.code for problem in record.problems].count("p2panda.document.previous") == 3
+    assert [RejectedRecord.decode(value).code for _, value in output.rejected] == [
+        "documents.document_full"
+    ] * 2
+
+
+def test_what_waits_does_not_slow_down_what_follows_all_heads() -> None:
+    made = history(1, 600, late=0.0)
+    shard = Shard([*made, _follower(0, _id(200))])
+    shard.take(shard.made)
+    shard.store.loads = 0
+    last = _update(made[-1], {"name": "new"})
+    Shard([*made, last], store=shard.store).take([last])
+    assert shard.store.loads == 3  # the shard, its block, and the operations that wait
+
+
+def test_heads_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "MAX_HEADS", 4)
+    create = _numbered(0)
+    branches = [_follower(number, create.id) for number in range(1, 7)]
+    shard = Shard([create, *branches])
+    output = shard.take(shard.made)
+    assert len(shard.document().view_id) == 4
+    assert len(output.rejected) == 2
+
+
+def test_fields_are_limited_to_the_lowest_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "MAX_FIELDS", 2)
+    create = _numbered(0, {"c": 1, "d": 2})
+    first, second = _update(create, {"b": 3}), None
+    second = _update(first, {"d": 4, "a": 5})
+    for batches in ([[create, first, second]], [[create], [first], [second]]):
+        shard = Shard([create, first, second])
+        for batch in batches:
+            shard.take(batch)
+        record = shard.document()
+        assert [field.name for field in record.fields] == ["a", "b"]
+        assert [problem.code for problem in record.problems] == ["documents.document_full"]
+
+
+def test_operations_of_another_document_are_unaffected() -> None:
+    one, other = history(1, 20), history(2, 20)
+    shard = Shard([*one, *other])
+    rows = shard.rows(one)
+    rows.documents += shard.rows(other, other[0].id).documents
+    assert len({row.document_id for row in rows.documents}) == 2
+    shard.take(one)
+    before = dict(shard.records)
+    shard.take(other, other[0].id)
+    assert before.items() <= shard.records.items()
+    assert DocumentRecord.decode(shard.records[other[0].id]).version == 20
+
+
+def test_another_layout_of_the_state_is_refused() -> None:
+    made = history(1, 3)
+    shard = Shard(made)
+    shard.take(made)
+    with pytest.raises(StateLayoutError):
+        Shard(made, DocumentsLayout(shards=1, blocks=8), shard.store).take(made)
+
+
+def _numbered(number: int, fields: dict[str, Value] | None = None) -> AuthoredOperation:
+    """Return a create, or an update of the create 0, whose field has its number."""
+    previous = (_id(0),) if number else None
+    values: dict[str, Value] = {"name": str(number)} if fields is None else fields
+    operation = Operation(1, "update" if number else "create", SCHEMA, previous, values)
+    return AuthoredOperation(_id(number), bytes(32), operation)
+
+
+def _follower(number: int, previous: bytes) -> AuthoredOperation:
+    return AuthoredOperation(
+        _id(100 + number), bytes(32), Operation(1, "update", SCHEMA, (previous,), {"name": number})
+    )
+
+
+def _update(before: AuthoredOperation, fields: dict[str, Value]) -> AuthoredOperation:
+    operation_id = bytes([0, 0x20]) + random.Random(before.id).randbytes(32)
+    return AuthoredOperation(operation_id, bytes(32), Operation(1, "update", SCHEMA, (before.id,), fields))
+
+
+def _id(number: int) -> bytes:
+    return b"\x00\x20" + bytes(31) + bytes([number])
