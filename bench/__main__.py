@@ -25,6 +25,7 @@ CASES = {
     "rbsr": "bench.reconciliation",
     "blocks": "bench.blocks_job",
     "coverage": "bench.coverage_job",
+    "documents": "bench.documents_job",
     "ranges": "bench.range_index",
     "boot": "bench.boot",
     "fan-out": "bench.fan_out",

@@ -35,7 +35,7 @@ DEMOS: Final = {
 
 
 JOBS: Final = {
-    "p2panda": ("all",),
+    "p2panda": ("all", "documents"),
     "bamboo": ("all", "coverage"),
     "sds": ("sds",),
     "chotki": ("chotki",),
@@ -49,6 +49,7 @@ JOB_SETTINGS: Final = {
     "version-vectors": "logs:version_vectors_settings",
     "blocks": "logs:blocks_settings",
     "coverage": "logs:coverage_settings",
+    "documents": "logs:documents_settings",
     "sds": "sds:sds_settings",
     "sds-index": "sds:sds_index_settings",
     "chotki": "chotki:chotki_settings",
@@ -59,9 +60,9 @@ JOB_SETTINGS: Final = {
 
 JOB_FLAGS: Final = {
     "verify": ("logs", "coverage"),
-    "shards": ("logs", "coverage", "dag"),
+    "shards": ("logs", "coverage", "documents", "dag"),
     "block_bits": ("blocks",),
-    "max_offsets": ("logs", "version-vectors", "blocks", "coverage", "chotki"),
+    "max_offsets": ("logs", "version-vectors", "blocks", "coverage", "documents", "chotki"),
     "sds_max_offsets": ("sds", "sds-index"),
     "sds_interval_ms": ("sds",),
     "sds_cache_entries": ("sds",),

@@ -15,7 +15,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from culm_connectors.settings import ConnectorLimits, parse_address
 from culm_infra.protocols import ProtocolJobs, ProtocolSections
 from culm_infra.sections.console import ConsoleSection
-from culm_infra.sections.log_jobs import BlocksJobSection, CoverageJobSection, VersionVectorsJobSection
+from culm_infra.sections.log_jobs import (
+    BlocksJobSection,
+    CoverageJobSection,
+    DocumentsJobSection,
+    VersionVectorsJobSection,
+)
 from culm_topics.catalogue.jobs import runnable_names
 from culm_topics.topic_spec import MAX_COPIES
 
@@ -107,6 +112,7 @@ class JobSection(ProtocolJobs):
     )
     blocks: BlocksJobSection = Field(BlocksJobSection(), description="The job `blocks`.")
     coverage: CoverageJobSection = Field(CoverageJobSection(), description="The job `coverage`.")
+    documents: DocumentsJobSection = Field(DocumentsJobSection(), description="The job `documents`.")
 
     @field_validator("metrics_port")
     @classmethod

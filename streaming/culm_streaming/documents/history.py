@@ -40,22 +40,34 @@ class PastOperation(NamedTuple):
     is_bottleneck: bool
 
 
+def packed_past(
+    operation_id: OperationId,
+    author: bytes,
+    previous: tuple[OperationId, ...],
+    names: tuple[str, ...] | None,
+    partition: int,
+    offset: int,
+    is_bottleneck: bool,
+    before: OperationId,
+) -> list[Any]:
+    """Return an operation as CBOR items; `before` is the id of the one before it, or empty."""
+    return [
+        operation_id,
+        author,
+        _FOLLOWS_THE_ONE_BEFORE if previous == (before,) else previous,
+        _DELETES if names is None else names,
+        partition,
+        offset,
+        is_bottleneck,
+    ]
+
+
 def pack_past(operations: Iterable[PastOperation], before: OperationId) -> list[list[Any]]:
     """Return operations as CBOR items; `before` is the id of the one before the first, or empty."""
     packed: list[list[Any]] = []
-    for operation_id, author, previous, names, partition, offset, is_bottleneck in operations:
-        packed.append(
-            [
-                operation_id,
-                author,
-                _FOLLOWS_THE_ONE_BEFORE if previous == (before,) else previous,
-                _DELETES if names is None else names,
-                partition,
-                offset,
-                is_bottleneck,
-            ]
-        )
-        before = operation_id
+    for operation in operations:
+        packed.append(packed_past(*operation, before))
+        before = operation.id
     return packed
 
 

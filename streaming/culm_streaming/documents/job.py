@@ -20,7 +20,7 @@ from culm_streaming.documents.history import PAGES
 from culm_streaming.documents.log_documents import VARIABLES as LOG_VARIABLES
 from culm_streaming.documents.log_documents import log_documents_step
 from culm_streaming.documents.packing import pack_logs
-from culm_streaming.documents.rows import ArrivedRows, ResolvedRows
+from culm_streaming.documents.rows import ArrivedRows, ResolvedRows, WaitingCount
 from culm_streaming.documents.settings import DocumentsLayout
 from culm_streaming.documents.step import ReadFields, shard_of, step
 from culm_streaming.documents.waiting_operations import WAITING as WAITING_OPERATIONS
@@ -96,8 +96,9 @@ def _resolve(shard: Shard, packed: list[Any], *, layout: DocumentsLayout) -> Ite
         by_shard.setdefault(shard_of(rows.document_id, layout), ResolvedRows()).documents.append(rows)
     if output.refused:
         by_shard.setdefault(shard.number, ResolvedRows()).refused += output.refused
-    if output.waiting is not None:
-        by_shard.setdefault(shard.number, ResolvedRows()).waiting.append(output.waiting)
+    if (waiting := output.waiting) is not None:
+        counted = WaitingCount(waiting.count, waiting.since_ms)
+        by_shard.setdefault(shard.number, ResolvedRows()).waiting.append(counted)
     yield columns_of((number, rows.pack()) for number, rows in sorted(by_shard.items()))
 
 

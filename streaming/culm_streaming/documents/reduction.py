@@ -26,6 +26,7 @@ from culm_streaming.documents.history import (
     PastOperation,
     append_to_pages,
     pack_past,
+    packed_past,
     read_pages,
     unpack_past,
     write_pages,
@@ -138,10 +139,18 @@ class Reduction:
         assert state is not None
         operation_id, previous, fields, partition, offset = arrival.operation
         author = arrival.log[:32]
-        past = PastOperation(
-            operation_id, author, previous, None if fields is None else tuple(fields), partition, offset, True
+        state.recent.append(
+            packed_past(
+                operation_id,
+                author,
+                previous,
+                None if fields is None else tuple(fields),
+                partition,
+                offset,
+                True,
+                state.last_id,
+            )
         )
-        state.recent += pack_past((past,), state.last_id)
         state.heads = {operation_id}
         state.version += 1
         self.is_changed = True

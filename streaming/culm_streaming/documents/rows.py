@@ -64,7 +64,7 @@ class RefusedRow(NamedTuple):
     value: bytes
 
 
-class WaitingLogs(NamedTuple):
+class WaitingCount(NamedTuple):
     """The number of logs that wait, and the time since which at least one has always been waiting."""
 
     count: int
@@ -85,7 +85,7 @@ class ResolvedRows(PackedRows):
 
     documents: list[DocumentRows] = field(default_factory=list)
     refused: list[RefusedRow] = field(default_factory=list)
-    waiting: list[WaitingLogs] = field(default_factory=list)
+    waiting: list[WaitingCount] = field(default_factory=list)
     """At most one: the logs of the first stage if their number has changed."""
 
 
