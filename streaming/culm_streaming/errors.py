@@ -77,3 +77,15 @@ class CoverageFullError(StreamingError):
     """Data about a log exceeds a limit in the settings of the job `coverage`."""
 
     code: ClassVar[str] = "coverage.full"
+
+
+class WaitingLogsFullError(StreamingError):
+    """A log waits for the document that it belongs to, and too many logs or bytes wait already."""
+
+    code: ClassVar[str] = "documents.waiting_full"
+
+
+class LogUnknownError(StreamingError):
+    """Operations of a log whose document is unknown: its first operation was refused or never arrived."""
+
+    code: ClassVar[str] = "documents.log_unknown"
