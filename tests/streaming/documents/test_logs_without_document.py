@@ -56,6 +56,12 @@ class TestLimits:
         assert refused == [log.key for log in logs[:17]]
         assert output.waiting == Waiting(3, NOW_MS)
 
+    def test_an_author_of_many_logs_loses_them_in_the_order_of_arrival(self) -> None:
+        layout, store = replace(LAYOUT, max_waiting_logs=3), MemoryState()
+        logs = [stray(number, author=1) for number in (5, 3, 9, 1, 7, 2)]
+        refused = [key for log in logs for key, _ in codes(step(store, log.rows(), layout))]
+        assert refused == [log.key for log in logs[:3]]
+
     def test_a_batch_beyond_the_limit_keeps_exactly_the_limit(self) -> None:
         layout, store = replace(LAYOUT, max_waiting_logs=3), MemoryState()
         output = step(store, [row for number in range(20) for row in stray(number).rows()], layout)
@@ -82,6 +88,7 @@ class TestLimits:
         output = step(store, [later], layout)
         assert codes(output) == [(first.log, WaitingLogsFullError.code)]
         assert output.waiting == Waiting(1, NOW_MS)
+        assert sum(len(cbor2.loads(blob)[1]) for blob in store.of(SEGMENTS).values()) == 1
 
     def test_rows_too_large_for_their_log_are_refused_and_the_log_waits_on(self) -> None:
         log = Log(1, (0, 0), (1, 9, 1))
@@ -98,6 +105,14 @@ class TestLimits:
             small.operations,
             operation_id(0, 0),
         ]
+
+    def test_the_start_of_a_log_is_kept_rather_than_its_later_rows(self) -> None:
+        for number in range(1, 6):
+            log, store = Log(number, (0, 0), (2, 2)), MemoryState()
+            layout = replace(LAYOUT, max_waiting_bytes_per_log=len(cbor2.dumps(log.rows()[0])))
+            assert codes(step(store, log.rows(), layout)) == [(log.key, WaitingLogsFullError.code)]
+            released = step(store, Log(0, None).rows(), layout).resolved
+            assert [row.operations for row in released] == [log.rows()[0].operations, operation_id(0, 0)]
 
     def test_a_log_whose_first_rows_are_too_large_does_not_wait(self) -> None:
         layout, store = replace(LAYOUT, max_waiting_bytes=10), MemoryState()

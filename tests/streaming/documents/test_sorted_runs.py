@@ -99,9 +99,10 @@ def test_runs_grow_geometrically_and_each_key_is_rewritten_few_times() -> None:
 def test_repeated_keys_are_dropped_when_runs_merge() -> None:
     store, place = MemoryState(), place_with(2)
     pairs = random_pairs(50, 1)
+    pairs += [(key[:8] + b"collided", value) for key, value in pairs]
     for _ in range(5):
-        append(store, place, pairs)
-    assert len(opened(store, place)) == 50
+        append(store, place, [*pairs, *pairs[::-1]])
+    assert len(opened(store, place)) == 100
 
 
 def test_no_run_exceeds_its_limit_and_full_runs_stay_as_they_are() -> None:
@@ -130,6 +131,7 @@ def test_only_the_blocks_of_the_keys_are_touched() -> None:
 
 def test_the_order_of_keys_within_a_batch_leaves_no_trace() -> None:
     pairs = random_pairs(200, 4)
+    pairs += [(key[:8] + bytes(8), value) for key, value in pairs]
     states = []
     for batch in (pairs, pairs[::-1]):
         store, place = MemoryState(), place_with(2)
