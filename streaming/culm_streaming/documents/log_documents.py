@@ -143,7 +143,7 @@ class _Batch:
 
     def resolve(self) -> None:
         """Find the documents of as many logs as possible, waiting ones included."""
-        self._look_up_known()
+        self._look_up_documents()
         self._look_up_awaited()
         self._wake_waiting()
         for owner in sorted(self._successors):
@@ -197,7 +197,7 @@ class _Batch:
             self._waiting.hold(row, self._awaited[owner])
         return resolved
 
-    def _look_up_known(self) -> None:
+    def _look_up_documents(self) -> None:
         unknown = [owner for owner, document in enumerate(self._document_of) if document is None]
         if unknown:
             is_known, hashes = self._documents.lookup(Keys.of(self._ids[unknown].ravel()))
