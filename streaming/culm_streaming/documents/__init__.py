@@ -7,8 +7,10 @@ Before the shuffle, stateless:
 
 After the shuffle, in two stages:
 - `log_documents`: the document of each log. All logs in one place, since the document of a log follows from
-  an operation in another log.
-- `step`: the documents, sharded by document.
+  an operation in another log. `sorted_runs`: its append-only state. `waiting_logs`: those without a document.
+- `step`: the documents, sharded by document. `reduction`: one document. `document_state`: its state, and
+  `history`: its operations in pages. `waiting_operations`: those that wait for others. `fetching`: values
+  that are read in `logs` again. `output_records`: the record of a document.
 
-The state: `settings`: its layout and limits.
+`settings`: the layout of the state and the limits; `errors`: what exceeds a limit.
 """

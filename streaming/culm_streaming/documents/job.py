@@ -111,4 +111,9 @@ def _reduce(
         if records:
             yield [name] * len(records), *columns_of(records), [None] * len(records)
     for waiting in rows.waiting:
-        yield [None], [None], [None], [{"shard": shard.number, **waiting._asdict()}]
+        yield (
+            [None],
+            [None],
+            [None],
+            [{"shard": shard.number, "count": waiting.logs, "since_ms": waiting.since_ms}],
+        )

@@ -30,7 +30,7 @@ from culm_streaming.documents.rows import (
     ArrivedRows,
     DocumentRows,
     LogRows,
-    RefusedRow,
+    RefusedRecord,
     short_id,
 )
 from culm_streaming.documents.settings import DocumentsLayout
@@ -39,7 +39,6 @@ from culm_streaming.documents.waiting_logs import AWAITED, BLOCKS, LOG_BLOCKS, S
 from culm_streaming.errors import StateMissingError
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import JobState, Variable
-from culm_topics.records import PUBLIC_KEY_SIZE
 
 LOG_ID_SIZE: Final = 16
 _HASH_SIZE: Final = 32
@@ -67,7 +66,7 @@ class LogDocumentsOutput:
     """
 
     resolved: list[DocumentRows] = field(default_factory=list)
-    refused: list[RefusedRow] = field(default_factory=list)
+    refused: list[RefusedRecord] = field(default_factory=list)
     waiting: Waiting | None = None
 
 
@@ -179,7 +178,7 @@ class _Batch:
     def emit(self) -> list[DocumentRows]:
         """Return the rows of known logs, those that waited first. The others wait from now on."""
         resolved = [
-            DocumentRows(document, row.log[:PUBLIC_KEY_SIZE], row.schema_id, row.operations)
+            DocumentRows(document, row.log, row.schema_id, row.operations)
             for _, document, rows in self._released
             for row in rows
         ]
@@ -190,9 +189,7 @@ class _Batch:
             if document is None:
                 unknown.append((owner, not row.starts_with, row))
             else:
-                resolved.append(
-                    DocumentRows(document, row.log[:PUBLIC_KEY_SIZE], row.schema_id, row.operations)
-                )
+                resolved.append(DocumentRows(document, row.log, row.schema_id, row.operations))
         for owner, _, row in sorted(unknown):
             self._waiting.hold(row, self._awaited[owner])
         return resolved

@@ -17,7 +17,7 @@ from culm_streaming.documents.rows import (
     ArrivedRows,
     LogRows,
     OperationRow,
-    RefusedRow,
+    RefusedRecord,
     pack_operations,
     short_id,
 )
@@ -92,8 +92,8 @@ class _LogBatch:
         return LogRows(log, schema_id, self.starts_with, self.creates, short_ids, pack_operations(operations))
 
 
-def _refused(source: Record, error: CulmError, topic: str) -> RefusedRow:
+def _refused(source: Record, error: CulmError, topic: str) -> RefusedRecord:
     key, value, partition, offset = source
     record = rejection(error.code, str(error), entry=value, source=(topic, partition, offset))
     log = key if key is not None and len(key) == LOG_KEY_SIZE else b""
-    return RefusedRow(log, record.encode())
+    return RefusedRecord(log, record.encode())

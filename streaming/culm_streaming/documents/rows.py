@@ -57,7 +57,7 @@ class DocumentRows(NamedTuple):
     operations: bytes
 
 
-class RefusedRow(NamedTuple):
+class RefusedRecord(NamedTuple):
     """A record of `rejected`."""
 
     key: bytes
@@ -65,9 +65,9 @@ class RefusedRow(NamedTuple):
 
 
 class WaitingCount(NamedTuple):
-    """The number of logs that wait, and the time since which at least one has always been waiting."""
+    """Number of logs that wait, and the time since which at least one has always been waiting."""
 
-    count: int
+    logs: int
     since_ms: int
 
 
@@ -76,7 +76,7 @@ class ArrivedRows(PackedRows):
     """Input of the first stage, of all tasks."""
 
     logs: list[LogRows] = field(default_factory=list)
-    refused: list[RefusedRow] = field(default_factory=list)
+    refused: list[RefusedRecord] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class ResolvedRows(PackedRows):
     """Input of one shard's second stage."""
 
     documents: list[DocumentRows] = field(default_factory=list)
-    refused: list[RefusedRow] = field(default_factory=list)
+    refused: list[RefusedRecord] = field(default_factory=list)
     waiting: list[WaitingCount] = field(default_factory=list)
     """At most one: the logs of the first stage if their number has changed."""
 

@@ -48,7 +48,7 @@ def step(
     Returns the records to write.
     """
     arrivals: dict[DocumentId, list[tuple[str, Arrival]]] = {}
-    for document_id, log, schema_id, operations in rows.documents:
+    for document_id, log, schema_id, operations in sorted(rows.documents):
         of_document = arrivals.setdefault(document_id, [])
         for operation in unpack_operations(operations):
             of_document.append((schema_id, Arrival(log, operation)))

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import cbor2
 
-from culm_streaming.documents.rows import SHORT_ID_SIZE, LogRows, RefusedRow
+from culm_streaming.documents.rows import SHORT_ID_SIZE, LogRows, RefusedRecord
 from culm_streaming.documents.settings import DocumentsLayout
 from culm_streaming.errors import LogUnknownError, StateMissingError, StreamingError, WaitingLogsFullError
 from culm_streaming.progress import Waiting
@@ -84,7 +84,7 @@ class WaitingLogs:
     """
 
     def __init__(self, store: JobState, layout: DocumentsLayout, now_ms: int) -> None:
-        self.refused: list[RefusedRow] = []
+        self.refused: list[RefusedRecord] = []
         self.count = self.size_bytes = 0
         self._store, self._layout, self._now_ms = store, layout, now_ms
         self._since_ms = self._next_log = self._next_row = 0
@@ -237,7 +237,7 @@ class WaitingLogs:
         self._refuse(key, _full("this log waited longest for its document", limit))
 
     def _refuse(self, key: bytes, error: StreamingError) -> None:
-        self.refused.append(RefusedRow(key, rejection(error.code, str(error)).encode()))
+        self.refused.append(RefusedRecord(key, rejection(error.code, str(error)).encode()))
 
     def _add_piece(self, packed: bytes) -> tuple[int, int]:
         number = self._next_row

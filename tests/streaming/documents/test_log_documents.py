@@ -14,7 +14,7 @@ from culm_streaming.documents.log_documents import (
     LogDocumentsOutput,
     log_documents_step,
 )
-from culm_streaming.documents.rows import ArrivedRows, DocumentRows, LogRows, RefusedRow, short_id
+from culm_streaming.documents.rows import ArrivedRows, DocumentRows, LogRows, RefusedRecord, short_id
 from culm_streaming.documents.settings import DocumentsLayout
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import MemoryState
@@ -131,7 +131,7 @@ def test_authors_schemas_and_operations_are_passed_on() -> None:
     log = Log(3, None, (2,))
     (row,) = log.rows()
     output = step(MemoryState(), [row])
-    assert output.resolved == [DocumentRows(operation_id(3, 0), log.key[:32], SCHEMA, row.operations)]
+    assert output.resolved == [DocumentRows(operation_id(3, 0), log.key, SCHEMA, row.operations)]
     assert output.refused == [] and output.waiting is None
 
 
@@ -209,7 +209,7 @@ def test_operations_that_share_half_of_their_short_id_are_not_confused() -> None
 
 
 def test_refused_rows_of_earlier_tasks_are_passed_on_in_order() -> None:
-    refused = [RefusedRow(b"b", b"2"), RefusedRow(b"a", b"1")]
+    refused = [RefusedRecord(b"b", b"2"), RefusedRecord(b"a", b"1")]
     output = log_documents_step(MemoryState(), ArrivedRows([], refused), LAYOUT, NOW_MS)
     assert output.refused == sorted(refused)
 
