@@ -15,11 +15,11 @@ from bench.producing import flush
 from bench.rig import Rig
 from culm_models.bamboo.hashes import YASMF
 from culm_models.p2panda.operations.operation import encode_operation
-from culm_streaming.documents.document_state import DocumentState
-from culm_streaming.documents.job import DocumentsSettings
-from culm_streaming.documents.reduction import Reduction
-from culm_streaming.documents.rows import OperationRow
-from culm_streaming.documents.waiting_operations import Arrival
+from culm_streaming.p2panda_documents.document_state import DocumentState
+from culm_streaming.p2panda_documents.job import DocumentsSettings
+from culm_streaming.p2panda_documents.reduction import Reduction
+from culm_streaming.p2panda_documents.rows import OperationRow
+from culm_streaming.p2panda_documents.waiting_operations import ArrivedOperation
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import LogRecord
@@ -140,13 +140,15 @@ class _Document:
         self._take([arrival])
         return time.perf_counter() - started
 
-    def _arrival(self, previous: list[bytes]) -> Arrival:
+    def _arrival(self, previous: list[bytes]) -> ArrivedOperation:
         operation_id = YASMF.prefix + self.source.randbytes(32)
         self.ids.append(operation_id)
         fields = {"seats": b"\x18\x40", "name": b"\x65culms"}
-        return Arrival(bytes(40), OperationRow(operation_id, tuple(previous), fields, 0, len(self.ids)))
+        return ArrivedOperation(
+            bytes(40), OperationRow(operation_id, tuple(previous), fields, 0, len(self.ids))
+        )
 
-    def _take(self, arrivals: list[Arrival]) -> None:
+    def _take(self, arrivals: list[ArrivedOperation]) -> None:
         # The state goes through its bytes, as it does between two micro-batches.
         state = None if self.state is None else DocumentState.decode(self.state.encode())
         reduction = Reduction(self.store, self.ids[0], state, max_waiting=1_000)

@@ -49,7 +49,7 @@ JOB_SETTINGS: Final = {
     "version-vectors": "logs:version_vectors_settings",
     "blocks": "logs:blocks_settings",
     "coverage": "logs:coverage_settings",
-    "documents": "logs:documents_settings",
+    "documents": "p2panda:documents_settings",
     "sds": "sds:sds_settings",
     "sds-index": "sds:sds_index_settings",
     "chotki": "chotki:chotki_settings",

@@ -2,7 +2,7 @@
 
 - `logs/`: `entries` to `logs` and `rejected`. `blocks/`: `logs` to `blocks`, `receipts` to `block-vectors`.
 - `coverage/`: `logs`, `fragments`, `payloads` and `holdings` to `coverage`, for logs that may have gaps.
-- `documents/`: `logs` to `documents`, the present state of p2panda's documents.
+- `p2panda_documents/`: `logs` to `documents`, the present state of p2panda's documents.
 - `version_vectors`: `receipts` and `logs` to `version-vectors`.
 - `sds/`: `sds.in` and `sds.commands` to the store, events and broadcasts of SDS channels.
 - `sds_index`: `sds.messages` to `sds.index`.

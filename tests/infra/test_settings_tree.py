@@ -122,6 +122,16 @@ JOBS: Final[dict[str, dict[str, Any]]] = {
             "max_payload_chunks_per_trigger": 6,
         },
     },
+    "documents": {
+        "max_offsets_per_trigger": 9,
+        "shards": 5,
+        "documents": {
+            "blocks": 8,
+            "max_value_bytes": 7,
+            "max_record_bytes": 6,
+            "max_waiting_logs": 4,
+        },
+    },
     "sds": {"sds": {"max_offsets_per_trigger": 9, "interval_ms": 8, "cache_entries": 7}},
     "sds-index": {"sds": {"max_offsets_per_trigger": 9}},
     "chotki": {"max_offsets_per_trigger": 9},

@@ -59,7 +59,7 @@ def test_every_job_is_loaded_and_its_topics_are_in_the_catalogue(job: JobSpec) -
 def test_names_are_of_one_job_and_groups_come_first() -> None:
     names = [job.name for job in registry.JOBS]
     assert len(set(names)) == len(names)
-    assert jobs.groups() == ("all", "coverage", "sds", "chotki", "dag")
+    assert jobs.groups() == ("all", "coverage", "documents", "sds", "chotki", "dag")
     assert jobs.jobs_of("all") == ("logs", "version-vectors", "blocks")
     assert jobs.jobs_of("sds") == ("sds", "sds-index")
     assert jobs.jobs_of("coverage") == ("coverage",)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from culm_models.p2panda.documents.document import AuthoredOperation
 from culm_models.p2panda.operations.operation import Operation, Value
-from culm_streaming.documents import history as pages
-from culm_streaming.documents import reduction
-from culm_streaming.documents.document_state import LARGE
-from culm_streaming.documents.settings import DocumentsLayout
 from culm_streaming.errors import StateLayoutError, StateMissingError
+from culm_streaming.p2panda_documents import history as pages
+from culm_streaming.p2panda_documents import reduction
+from culm_streaming.p2panda_documents.document_state import LARGE
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_topics.p2panda.documents.record import DocumentRecord
 from culm_topics.records import RejectedRecord
 from tests.support.p2panda.document_histories import SCHEMA, history, reduced

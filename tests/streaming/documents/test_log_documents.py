@@ -10,12 +10,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_streaming.documents.log_documents import (
+from culm_streaming.p2panda_documents.log_documents import (
     LogDocumentsOutput,
     log_documents_step,
 )
-from culm_streaming.documents.rows import ArrivedRows, DocumentRows, LogRows, RefusedRecord, short_id
-from culm_streaming.documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.rows import ArrivedRows, DocumentRows, LogRows, RejectedRow, short_id
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import MemoryState
 from tests.support.p2panda.document_logs import (
@@ -209,7 +209,7 @@ def test_operations_that_share_half_of_their_short_id_are_not_confused() -> None
 
 
 def test_refused_rows_of_earlier_tasks_are_passed_on_in_order() -> None:
-    refused = [RefusedRecord(b"b", b"2"), RefusedRecord(b"a", b"1")]
+    refused = [RejectedRow(b"b", b"2"), RejectedRow(b"a", b"1")]
     output = log_documents_step(MemoryState(), ArrivedRows([], refused), LAYOUT, NOW_MS)
     assert output.refused == sorted(refused)
 

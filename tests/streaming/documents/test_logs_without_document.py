@@ -9,12 +9,12 @@ import cbor2
 import numpy as np
 import pytest
 
-from culm_streaming.documents import waiting_logs
-from culm_streaming.documents.log_documents import LOGS, OPERATIONS, VARIABLES
-from culm_streaming.documents.rows import short_id
-from culm_streaming.documents.sorted_runs import Keys
-from culm_streaming.documents.waiting_logs import AWAITED, BLOCKS, LOG_BLOCKS, SEGMENTS, TOTALS
 from culm_streaming.errors import LogUnknownError, StateLayoutError, StateMissingError, WaitingLogsFullError
+from culm_streaming.p2panda_documents import waiting_logs
+from culm_streaming.p2panda_documents.log_documents import LOGS, OPERATIONS, VARIABLES
+from culm_streaming.p2panda_documents.rows import short_id
+from culm_streaming.p2panda_documents.sorted_runs import Keys
+from culm_streaming.p2panda_documents.waiting_logs import AWAITED, BLOCKS, LOG_BLOCKS, SEGMENTS, TOTALS
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import MemoryState, Variable
 from tests.support.p2panda.document_logs import (

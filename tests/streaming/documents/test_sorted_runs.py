@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_streaming.documents.sorted_runs import KEY_SIZE, MAX_RUN_BYTES, Keys, RunsPlace, SortedRuns
 from culm_streaming.errors import StateLayoutError, StateMissingError
+from culm_streaming.p2panda_documents.sorted_runs import KEY_SIZE, MAX_RUN_BYTES, Keys, RunsPlace, SortedRuns
 from culm_streaming.stateful.job_state import MemoryState, Variable
 
 BLOCKS = 4

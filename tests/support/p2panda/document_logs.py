@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from culm_models.bamboo import hash_bytes
-from culm_streaming.documents.log_documents import LogDocumentsOutput, log_documents_step
-from culm_streaming.documents.rows import ArrivedRows, LogRows, short_id
-from culm_streaming.documents.settings import DocumentsLayout
-from culm_streaming.documents.waiting_logs import AWAITED, LOG_BLOCKS, SEGMENTS, TOTALS
+from culm_streaming.p2panda_documents.log_documents import LogDocumentsOutput, log_documents_step
+from culm_streaming.p2panda_documents.rows import ArrivedRows, LogRows, short_id
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.waiting_logs import AWAITED, LOG_BLOCKS, SEGMENTS, TOTALS
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.records import RejectedRecord, log_key
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from culm_models.p2panda.documents.document import AuthoredOperation, Document
-from culm_streaming.documents.fetching import Place
-from culm_streaming.documents.packing import encoded_fields
-from culm_streaming.documents.rows import DocumentRows, OperationRow, ResolvedRows, pack_operations
-from culm_streaming.documents.settings import DocumentsLayout
-from culm_streaming.documents.step import DocumentsOutput, step
+from culm_streaming.p2panda_documents.fetching import Place
+from culm_streaming.p2panda_documents.packing import encoded_fields
+from culm_streaming.p2panda_documents.rows import DocumentRows, OperationRow, ResolvedRows, pack_operations
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.step import DocumentsOutput, step
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.p2panda.documents.record import DocumentRecord, OperationId
 

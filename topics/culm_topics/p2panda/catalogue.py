@@ -35,7 +35,7 @@ P2PANDA_JOBS: tuple[JobSpec, ...] = (
         name="documents",
         reads=("logs",),
         writes=("documents", "rejected"),
-        load="culm_streaming.documents.job:JOB",
+        load="culm_streaming.p2panda_documents.job:JOB",
         doc="reduces the operations of each document to its current fields",
         group="documents",
     ),

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from culm_infra.settings import CulmSettings
     from culm_streaming.blocks.job import BlocksSettings
     from culm_streaming.coverage.job import CoverageSettings
-    from culm_streaming.documents.job import DocumentsSettings
     from culm_streaming.logs.job import LogsSettings
     from culm_streaming.version_vectors import VersionVectorsSettings
 
@@ -78,22 +77,4 @@ def coverage_settings(settings: CulmSettings) -> CoverageSettings:
         max_holdings_per_trigger=section.max_holdings_per_trigger,
         max_payload_chunks_per_trigger=section.max_payload_chunks_per_trigger,
         layout=CoverageLayout(shards=settings.job.shards),
-    )
-
-
-def documents_settings(settings: CulmSettings) -> DocumentsSettings:
-    """Build the settings of the job `documents`."""
-    from culm_streaming.documents.job import DocumentsSettings
-    from culm_streaming.documents.settings import DocumentsLayout
-
-    section = settings.job.documents
-    return DocumentsSettings(
-        max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
-        layout=DocumentsLayout(
-            shards=settings.job.shards,
-            blocks=section.blocks,
-            max_value_bytes=section.max_value_bytes,
-            max_record_bytes=section.max_record_bytes,
-            max_waiting_logs=section.max_waiting_logs,
-        ),
     )

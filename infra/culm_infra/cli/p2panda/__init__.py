@@ -5,7 +5,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from culm_infra.cli.kit.noun import noun
+
+if TYPE_CHECKING:
+    from culm_infra.settings import CulmSettings
+    from culm_streaming.p2panda_documents.job import DocumentsSettings
 
 app = noun(
     "Peers that speak p2panda's protocol, and their documents.",
@@ -14,3 +20,21 @@ app = noun(
         "documents": "p2panda.documents:app",
     },
 )
+
+
+def documents_settings(settings: CulmSettings) -> DocumentsSettings:
+    """Build the settings of the job `documents`."""
+    from culm_streaming.p2panda_documents.job import DocumentsSettings
+    from culm_streaming.p2panda_documents.settings import DocumentsLayout
+
+    section = settings.job.documents
+    return DocumentsSettings(
+        max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
+        layout=DocumentsLayout(
+            shards=settings.job.shards,
+            blocks=section.blocks,
+            max_value_bytes=section.max_value_bytes,
+            max_record_bytes=section.max_record_bytes,
+            max_waiting_logs=section.max_waiting_logs,
+        ),
+    )

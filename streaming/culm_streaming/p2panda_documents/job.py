@@ -14,18 +14,18 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from culm_streaming.documents.document_state import BLOCKS, LARGE, SHARD
-from culm_streaming.documents.fetching import FieldsFetcher
-from culm_streaming.documents.history import PAGES
-from culm_streaming.documents.log_documents import VARIABLES as LOG_VARIABLES
-from culm_streaming.documents.log_documents import log_documents_step
-from culm_streaming.documents.packing import pack_logs
-from culm_streaming.documents.rows import ArrivedRows, ResolvedRows, WaitingCount
-from culm_streaming.documents.settings import DocumentsLayout
-from culm_streaming.documents.step import ReadFields, shard_of, step
-from culm_streaming.documents.waiting_operations import WAITING as WAITING_OPERATIONS
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
+from culm_streaming.p2panda_documents.document_state import BLOCKS, LARGE, SHARD
+from culm_streaming.p2panda_documents.fetching import FieldsFetcher
+from culm_streaming.p2panda_documents.history import PAGES
+from culm_streaming.p2panda_documents.log_documents import VARIABLES as LOG_VARIABLES
+from culm_streaming.p2panda_documents.log_documents import log_documents_step
+from culm_streaming.p2panda_documents.packing import pack_logs
+from culm_streaming.p2panda_documents.rows import ArrivedRows, ResolvedRows, WaitingCount
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.step import ReadFields, shard_of, step
+from culm_streaming.p2panda_documents.waiting_operations import WAITING as WAITING_OPERATIONS
 from culm_streaming.progress import WAITING
 from culm_streaming.stateful.shard_step import (
     Batches,

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.identifiers import DocumentId
-from culm_streaming.documents.document_state import DocumentBlocks, DocumentState
-from culm_streaming.documents.fetching import Place
-from culm_streaming.documents.output_records import document_record
-from culm_streaming.documents.reduction import Reduction
-from culm_streaming.documents.rows import ResolvedRows, short_id, unpack_operations
-from culm_streaming.documents.settings import DocumentsLayout
-from culm_streaming.documents.waiting_operations import Arrival
 from culm_streaming.errors import StateMissingError
+from culm_streaming.p2panda_documents.document_state import DocumentBlocks, DocumentState
+from culm_streaming.p2panda_documents.fetching import Place
+from culm_streaming.p2panda_documents.output_records import document_record
+from culm_streaming.p2panda_documents.reduction import Reduction
+from culm_streaming.p2panda_documents.rows import ResolvedRows, short_id, unpack_operations
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.waiting_operations import ArrivedOperation
 from culm_streaming.stateful.job_state import JobState, place_of
 from culm_topics.records import rejection
 
@@ -47,11 +47,11 @@ def step(
 
     Returns the records to write.
     """
-    arrivals: dict[DocumentId, list[tuple[str, Arrival]]] = {}
+    arrivals: dict[DocumentId, list[tuple[str, ArrivedOperation]]] = {}
     for document_id, log, schema_id, operations in sorted(rows.documents):
         of_document = arrivals.setdefault(document_id, [])
         for operation in unpack_operations(operations):
-            of_document.append((schema_id, Arrival(log, operation)))
+            of_document.append((schema_id, ArrivedOperation(log, operation)))
     blocks = DocumentBlocks(store, layout)
     output = DocumentsOutput(rejected=[(row.key, row.value) for row in sorted(rows.refused)])
     changed: list[tuple[int, Reduction, DocumentState]] = []
@@ -93,7 +93,7 @@ def _read_wanted(reductions: Iterable[Reduction], read_fields: ReadFields) -> No
         fields[name][0] = value
 
 
-def _rejected(arrival: Arrival, error: CulmError, topic: str) -> tuple[bytes, bytes]:
+def _rejected(arrival: ArrivedOperation, error: CulmError, topic: str) -> tuple[bytes, bytes]:
     operation = arrival.operation
     source = (topic, operation.partition, operation.offset)
     detail = f"operation {operation.operation_id.hex()}: {error}"

@@ -18,9 +18,10 @@ from culm_models.p2panda.documents.errors import OtherSchemaError, SecondCreateE
 from culm_models.p2panda.documents.graph import Graph
 from culm_models.p2panda.documents.linear_order import Node
 from culm_models.p2panda.operations.identifiers import DocumentId, OperationId
-from culm_streaming.documents.document_state import DocumentState
-from culm_streaming.documents.errors import DocumentFullError
-from culm_streaming.documents.history import (
+from culm_streaming.errors import StateMissingError
+from culm_streaming.p2panda_documents.document_state import DocumentState
+from culm_streaming.p2panda_documents.errors import DocumentFullError
+from culm_streaming.p2panda_documents.history import (
     PAGE_SIZE,
     RECENT_SIZE,
     PastOperation,
@@ -31,9 +32,13 @@ from culm_streaming.documents.history import (
     unpack_past,
     write_pages,
 )
-from culm_streaming.documents.rows import short_id
-from culm_streaming.documents.waiting_operations import Arrival, load_waiting, missing, save_waiting
-from culm_streaming.errors import StateMissingError
+from culm_streaming.p2panda_documents.rows import short_id
+from culm_streaming.p2panda_documents.waiting_operations import (
+    ArrivedOperation,
+    load_waiting,
+    missing,
+    save_waiting,
+)
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.p2panda.documents.record import MAX_MISSING, MAX_PROBLEMS
 
@@ -55,13 +60,13 @@ class Reduction:
     state: DocumentState | None
     max_waiting: int
     is_changed: bool = False
-    refused: list[tuple[Arrival, CulmError]] = field(default_factory=list)
+    refused: list[tuple[ArrivedOperation, CulmError]] = field(default_factory=list)
     wanted: dict[str, PastOperation] = field(default_factory=dict)
 
-    def add(self, arrivals: Iterable[tuple[str, Arrival]]) -> DocumentState:
+    def add(self, arrivals: Iterable[tuple[str, ArrivedOperation]]) -> DocumentState:
         """Add operations with their schemas, in any order; repeats have no effect. Returns the new state."""
-        following: dict[tuple[OperationId, ...], dict[OperationId, Arrival]] = {}
-        others: list[tuple[str, Arrival]] = []
+        following: dict[tuple[OperationId, ...], dict[OperationId, ArrivedOperation]] = {}
+        others: list[tuple[str, ArrivedOperation]] = []
         for schema_id, arrival in arrivals:
             operation = arrival.operation
             if operation.operation_id == self.document_id:
@@ -86,12 +91,12 @@ class Reduction:
     def _short_id(self) -> bytes:
         return short_id(self.document_id)
 
-    def _begin(self, schema_id: str, arrival: Arrival) -> None:
+    def _begin(self, schema_id: str, arrival: ArrivedOperation) -> None:
         if self.state is None:
             self.state = DocumentState(self.document_id, schema_id, arrival.log[:32])
             self._append(arrival)
 
-    def _is_allowed(self, schema_id: str, arrival: Arrival) -> bool:
+    def _is_allowed(self, schema_id: str, arrival: ArrivedOperation) -> bool:
         assert self.state is not None
         error: CulmError
         if not arrival.operation.previous:
@@ -105,7 +110,7 @@ class Reduction:
         self._refuse(arrival, error)
         return False
 
-    def _refuse(self, arrival: Arrival, error: CulmError) -> None:
+    def _refuse(self, arrival: ArrivedOperation, error: CulmError) -> None:
         assert self.state is not None
         self.refused.append((arrival, error))
         problem = (arrival.operation.operation_id, error.code)
@@ -115,7 +120,7 @@ class Reduction:
 
     def _follow(
         self,
-        following: dict[tuple[OperationId, ...], dict[OperationId, Arrival]],
+        following: dict[tuple[OperationId, ...], dict[OperationId, ArrivedOperation]],
         awaited: Set[OperationId],
     ) -> None:
         """Apply operations while exactly one follows all heads, and remove them from `following`.
@@ -133,7 +138,7 @@ class Reduction:
             (arrival,) = candidates.values()
             self._append(arrival)
 
-    def _append(self, arrival: Arrival) -> None:
+    def _append(self, arrival: ArrivedOperation) -> None:
         """Apply an operation that follows all heads."""
         state = self.state
         assert state is not None
@@ -160,7 +165,7 @@ class Reduction:
             for name, value in fields.items():
                 state.fields[name] = [value, operation_id, author, partition, offset]
 
-    def _merge(self, arrivals: Sequence[Arrival], waiting: list[Arrival]) -> None:
+    def _merge(self, arrivals: Sequence[ArrivedOperation], waiting: list[ArrivedOperation]) -> None:
         """Apply operations that do not simply follow all heads, and those that waited for them."""
         state = self.state
         assert state is not None
@@ -190,14 +195,14 @@ class Reduction:
         self._replace_history(past, start, behind)
 
     def _connect(
-        self, candidates: Iterable[Arrival], known: Iterable[OperationId]
-    ) -> tuple[list[Arrival], list[Arrival]]:
+        self, candidates: Iterable[ArrivedOperation], known: Iterable[OperationId]
+    ) -> tuple[list[ArrivedOperation], list[ArrivedOperation]]:
         """Return the operations whose predecessors are all here, up to the create, and those that wait."""
         state = self.state
         assert state is not None
         connected = set(known)
-        added: list[Arrival] = []
-        awaiting: dict[OperationId, list[Arrival]] = {}
+        added: list[ArrivedOperation] = []
+        awaiting: dict[OperationId, list[ArrivedOperation]] = {}
         # In this order limits hit the same operations whatever the order of arrival within the batch.
         due = sorted(candidates, key=_operation_id, reverse=True)
         while due:
@@ -219,7 +224,7 @@ class Reduction:
         return added, [arrival for waiting in awaiting.values() for arrival in waiting]
 
     def _keep_waiting(
-        self, waiting: list[Arrival], held: set[OperationId], known: Iterable[OperationId]
+        self, waiting: list[ArrivedOperation], held: set[OperationId], known: Iterable[OperationId]
     ) -> None:
         state = self.state
         assert state is not None
@@ -235,7 +240,9 @@ class Reduction:
         state.waiting_ids = sorted(map(_operation_id, waiting))[:MAX_PROBLEMS]
         state.missing = sorted(missing(waiting, known))[:MAX_MISSING]
 
-    def _set_fields(self, behind: Sequence[PastOperation], added: dict[OperationId, Arrival]) -> None:
+    def _set_fields(
+        self, behind: Sequence[PastOperation], added: dict[OperationId, ArrivedOperation]
+    ) -> None:
         """Bring the fields up to date with the end of the linear order."""
         state = self.state
         assert state is not None
@@ -291,7 +298,7 @@ class Reduction:
             self.wanted = {name: past for name, past in self.wanted.items() if name in fields}
 
 
-def _reordered(past: Sequence[PastOperation], added: Iterable[Arrival]) -> list[PastOperation]:
+def _reordered(past: Sequence[PastOperation], added: Iterable[ArrivedOperation]) -> list[PastOperation]:
     """Return the linear order from its bottleneck `past[0]` on, with the added operations."""
     graph = Graph()
     places = {operation.id: operation for operation in past}
@@ -313,5 +320,5 @@ def _reordered(past: Sequence[PastOperation], added: Iterable[Arrival]) -> list[
     ]
 
 
-def _operation_id(arrival: Arrival) -> OperationId:
+def _operation_id(arrival: ArrivedOperation) -> OperationId:
     return arrival.operation.operation_id

@@ -12,12 +12,12 @@ from typing import Final
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.operation import Operation, decode_operation
 from culm_models.p2panda.operations.values import encode_value
-from culm_streaming.documents.errors import FieldNameError
-from culm_streaming.documents.rows import (
+from culm_streaming.p2panda_documents.errors import FieldNameError
+from culm_streaming.p2panda_documents.rows import (
     ArrivedRows,
     LogRows,
     OperationRow,
-    RefusedRecord,
+    RejectedRow,
     pack_operations,
     short_id,
 )
@@ -92,8 +92,8 @@ class _LogBatch:
         return LogRows(log, schema_id, self.starts_with, self.creates, short_ids, pack_operations(operations))
 
 
-def _refused(source: Record, error: CulmError, topic: str) -> RefusedRecord:
+def _refused(source: Record, error: CulmError, topic: str) -> RejectedRow:
     key, value, partition, offset = source
     record = rejection(error.code, str(error), entry=value, source=(topic, partition, offset))
     log = key if key is not None and len(key) == LOG_KEY_SIZE else b""
-    return RefusedRecord(log, record.encode())
+    return RejectedRow(log, record.encode())

@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import cbor2
 
-from culm_streaming.documents.rows import SHORT_ID_SIZE, LogRows, RefusedRecord
-from culm_streaming.documents.settings import DocumentsLayout
 from culm_streaming.errors import LogUnknownError, StateMissingError, StreamingError, WaitingLogsFullError
+from culm_streaming.p2panda_documents.rows import SHORT_ID_SIZE, LogRows, RejectedRow
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import JobState, Variable, check_format, place_of
 from culm_topics.records import PUBLIC_KEY_SIZE, rejection
@@ -84,7 +84,7 @@ class WaitingLogs:
     """
 
     def __init__(self, store: JobState, layout: DocumentsLayout, now_ms: int) -> None:
-        self.refused: list[RefusedRecord] = []
+        self.refused: list[RejectedRow] = []
         self.count = self.size_bytes = 0
         self._store, self._layout, self._now_ms = store, layout, now_ms
         self._since_ms = self._next_log = self._next_row = 0
@@ -237,7 +237,7 @@ class WaitingLogs:
         self._refuse(key, _full("this log waited longest for its document", limit))
 
     def _refuse(self, key: bytes, error: StreamingError) -> None:
-        self.refused.append(RefusedRecord(key, rejection(error.code, str(error)).encode()))
+        self.refused.append(RejectedRow(key, rejection(error.code, str(error)).encode()))
 
     def _add_piece(self, packed: bytes) -> tuple[int, int]:
         number = self._next_row

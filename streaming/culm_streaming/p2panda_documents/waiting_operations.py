@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import cbor2
 
 from culm_models.p2panda.operations.identifiers import OperationId
-from culm_streaming.documents.rows import OperationRow, as_operation
+from culm_streaming.p2panda_documents.rows import OperationRow, as_operation
 from culm_streaming.stateful.job_state import JobState, Variable
 
 WAITING: Final[Variable[bytes]] = Variable("waiting", "document binary")
@@ -16,7 +16,7 @@ _MAX_VALUES_BYTES: Final = 1_024
 """Bytes of an operation's values that are kept while it waits; others are read from `logs` again."""
 
 
-class Arrival(NamedTuple):
+class ArrivedOperation(NamedTuple):
     """An operation of a log. Its `fields` are missing if they have to be read from `logs`."""
 
     log: bytes
@@ -24,22 +24,24 @@ class Arrival(NamedTuple):
     has_values: bool = True
 
 
-def load_waiting(store: JobState, document: bytes) -> list[Arrival]:
+def load_waiting(store: JobState, document: bytes) -> list[ArrivedOperation]:
     """Return the waiting operations of a document, by its short id."""
     blob = store.load(WAITING, document)
     return (
         []
         if blob is None
-        else [Arrival(log, as_operation(operation), kept) for log, operation, kept in cbor2.loads(blob)]
+        else [
+            ArrivedOperation(log, as_operation(operation), kept) for log, operation, kept in cbor2.loads(blob)
+        ]
     )
 
 
-def save_waiting(store: JobState, document: bytes, waiting: Sequence[Arrival]) -> None:
+def save_waiting(store: JobState, document: bytes, waiting: Sequence[ArrivedOperation]) -> None:
     """Replace the waiting operations of a document."""
     store.save(WAITING, document, cbor2.dumps(list(map(_reduced, waiting))) if waiting else None)
 
 
-def missing(waiting: Iterable[Arrival], known: Iterable[OperationId]) -> set[OperationId]:
+def missing(waiting: Iterable[ArrivedOperation], known: Iterable[OperationId]) -> set[OperationId]:
     """Return what waiting operations follow and is neither among them nor among the `known` ones."""
     waiting = list(waiting)
     followed = {previous for arrival in waiting for previous in arrival.operation.previous}
@@ -47,10 +49,10 @@ def missing(waiting: Iterable[Arrival], known: Iterable[OperationId]) -> set[Ope
     return followed.difference(arrival.operation.operation_id for arrival in waiting)
 
 
-def _reduced(arrival: Arrival) -> Arrival:
+def _reduced(arrival: ArrivedOperation) -> ArrivedOperation:
     fields = arrival.operation.fields
     if fields is None or sum(map(len, fields.values())) <= _MAX_VALUES_BYTES:
         return arrival
-    return Arrival(
+    return ArrivedOperation(
         arrival.log, arrival.operation._replace(fields=dict.fromkeys(fields, b"")), has_values=False
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from culm_models.p2panda.operations.operation import decode_operation
-from culm_streaming.documents.packing import encoded_fields
 from culm_streaming.errors import StateMissingError
+from culm_streaming.p2panda_documents.packing import encoded_fields
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.job_positions import job_group_prefix
 from culm_topics.logs.records import LogRecord

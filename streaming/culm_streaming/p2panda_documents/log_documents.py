@@ -25,18 +25,25 @@ import numpy as np
 
 from culm_models.bamboo.hashes import PREFIX
 from culm_models.p2panda.operations.identifiers import DocumentId
-from culm_streaming.documents.rows import (
+from culm_streaming.errors import StateMissingError
+from culm_streaming.p2panda_documents.rows import (
     SHORT_ID_SIZE,
     ArrivedRows,
     DocumentRows,
     LogRows,
-    RefusedRecord,
+    RejectedRow,
     short_id,
 )
-from culm_streaming.documents.settings import DocumentsLayout
-from culm_streaming.documents.sorted_runs import Array, Keys, RunsPlace, SortedRuns
-from culm_streaming.documents.waiting_logs import AWAITED, BLOCKS, LOG_BLOCKS, SEGMENTS, TOTALS, WaitingLogs
-from culm_streaming.errors import StateMissingError
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.sorted_runs import Array, Keys, RunsPlace, SortedRuns
+from culm_streaming.p2panda_documents.waiting_logs import (
+    AWAITED,
+    BLOCKS,
+    LOG_BLOCKS,
+    SEGMENTS,
+    TOTALS,
+    WaitingLogs,
+)
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import JobState, Variable
 
@@ -66,7 +73,7 @@ class LogDocumentsOutput:
     """
 
     resolved: list[DocumentRows] = field(default_factory=list)
-    refused: list[RefusedRecord] = field(default_factory=list)
+    refused: list[RejectedRow] = field(default_factory=list)
     waiting: Waiting | None = None
 
 

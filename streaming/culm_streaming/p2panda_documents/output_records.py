@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from culm_models.p2panda.documents.errors import PreviousMissingError
-from culm_streaming.documents.document_state import DocumentState, StoredField
-from culm_streaming.documents.errors import DocumentFullError
+from culm_streaming.p2panda_documents.document_state import DocumentState, StoredField
+from culm_streaming.p2panda_documents.errors import DocumentFullError
 from culm_topics.p2panda.documents.record import (
     MAX_PROBLEMS,
     DocumentField,

@@ -57,7 +57,7 @@ class DocumentRows(NamedTuple):
     operations: bytes
 
 
-class RefusedRecord(NamedTuple):
+class RejectedRow(NamedTuple):
     """A record of `rejected`."""
 
     key: bytes
@@ -76,7 +76,7 @@ class ArrivedRows(PackedRows):
     """Input of the first stage, of all tasks."""
 
     logs: list[LogRows] = field(default_factory=list)
-    refused: list[RefusedRecord] = field(default_factory=list)
+    refused: list[RejectedRow] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class ResolvedRows(PackedRows):
     """Input of one shard's second stage."""
 
     documents: list[DocumentRows] = field(default_factory=list)
-    refused: list[RefusedRecord] = field(default_factory=list)
+    refused: list[RejectedRow] = field(default_factory=list)
     waiting: list[WaitingCount] = field(default_factory=list)
     """At most one: the logs of the first stage if their number has changed."""
 

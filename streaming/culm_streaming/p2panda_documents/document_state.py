@@ -12,7 +12,7 @@ from typing import Any, Final
 import cbor2
 
 from culm_models.p2panda.operations.identifiers import DocumentId, OperationId
-from culm_streaming.documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_streaming.stateful.job_state import JobState, Variable, check_format, check_layout
 
 SHARD: Final[Variable[bytes]] = Variable("shard")
