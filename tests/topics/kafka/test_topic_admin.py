@@ -91,6 +91,7 @@ def test_a_consumer_reads_what_is_replicated_and_writes_nothing() -> None:
                 "fragments",
                 "payloads",
                 "coverage",
+                "documents",
                 "sds.messages",
                 "sds.index",
                 "sds.events",
