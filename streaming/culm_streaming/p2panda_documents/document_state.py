@@ -1,4 +1,4 @@
-"""What the state holds of one document, beside its history in pages.
+"""State of one document, beside its history in pages.
 
 Many documents share a block of state: a micro-batch touches many of them, and each access costs more than
 reading some. A document that is too large for that has a row of its own.
