@@ -188,9 +188,9 @@ class Reduction:
             positions[i] for arrival in added for i in arrival.operation.previous if i in positions
         )
         start = next(i for i in range(changed_at, -1, -1) if past[i].is_bottleneck)
-        behind = _reordered(past[start:], added)
+        behind, ends_with_repeated = _reordered(past[start:], added)
         state.version += len(added)
-        state.ends_with_head = behind[-1].id in state.heads
+        state.ends_with_head = behind[-1].id in state.heads and not ends_with_repeated
         self._set_fields(behind, {arrival.operation.operation_id: arrival for arrival in added})
         self._replace_history(past, start, behind)
 
@@ -298,8 +298,13 @@ class Reduction:
             self.wanted = {name: past for name, past in self.wanted.items() if name in fields}
 
 
-def _reordered(past: Sequence[PastOperation], added: Iterable[ArrivedOperation]) -> list[PastOperation]:
-    """Return the linear order from its bottleneck `past[0]` on, with the added operations."""
+def _reordered(
+    past: Sequence[PastOperation], added: Iterable[ArrivedOperation]
+) -> tuple[list[PastOperation], bool]:
+    """Return the linear order from its bottleneck `past[0]` on, with the added operations.
+
+    Also returns whether the last one is applied more than once.
+    """
     graph = Graph()
     places = {operation.id: operation for operation in past}
     root, *behind = past
@@ -314,10 +319,11 @@ def _reordered(past: Sequence[PastOperation], added: Iterable[ArrivedOperation])
         graph.add(Node(operation_id, author, previous, names))
     graph.settle()
     bottlenecks = set(graph.bottlenecks)
-    return [
+    order = [
         places[node.id]._replace(is_bottleneck=position in bottlenecks)
         for position, node in enumerate(graph.order)
     ]
+    return order, graph.order[-1].is_repeated
 
 
 def _operation_id(arrival: ArrivedOperation) -> OperationId:
