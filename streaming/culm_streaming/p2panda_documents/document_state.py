@@ -32,8 +32,9 @@ class DocumentState:
     """One document. `recent` is packed (`history`), behind `paged` operations in pages.
 
     `ends_with_head` tells whether the last operation of the order is a head that is applied once. `fields` is
-    None once the document is deleted. `waiting` counts the operations that wait; `missing` and `waiting_ids` are the lowest
-    ids of what they wait for, and of themselves; `refused` are those of refused ones, with their codes.
+    None once the document is deleted. `waiting` counts the operations that wait; `missing` and `waiting_ids`
+    are the lowest ids of what they wait for, and of themselves; `refused` are those of refused ones, with
+    their codes.
     """
 
     document_id: DocumentId
