@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from culm_streaming.errors import StateMissingError
+from culm_streaming.p2panda_documents.fetching import FieldsFetcher
 from culm_streaming.p2panda_documents.job import DocumentsSettings
+from culm_streaming.p2panda_documents.packing import encoded_fields
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key
-from tests.support.kafka.topic_io import produce, read_rejected
+from tests.support.kafka.topic_io import end_offsets, produce, read_rejected
 from tests.support.p2panda.documents_job import assert_reduced, histories, in_logs, written
 
 if TYPE_CHECKING:
@@ -57,3 +60,18 @@ def test_documents_are_those_of_the_model_and_equal_bytes_over_restarts(
     assert [record.entry for record in read_rejected(kafka)] == [b"junk"]
     # From the beginning, in one batch, behind what is there: the newest records are the same bytes.
     assert run(kafka, "anew", 10_000) == in_parts
+
+
+def test_fields_of_an_operation_are_read_in_logs_by_its_place(kafka: KafkaSettings) -> None:
+    (made,) = histories(1, 30)
+    records = in_logs([made], seed=1)
+    produce(kafka, "logs", records)
+    places = [
+        (partition, offset) for partition, end in end_offsets(kafka, "logs").items() for offset in range(end)
+    ]
+    fetch = FieldsFetcher(kafka.model_dump_json(), max_value_bytes=100)
+    found = fetch(places)
+    expected = [encoded_fields(added.operation, 100) for added in made]
+    assert sorted(map(repr, found.values())) == sorted(map(repr, expected))
+    with pytest.raises(StateMissingError):
+        fetch([(0, 1_000)])
