@@ -19,11 +19,12 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.p2panda.reference_peer.documents import StoredDocuments
-from culm_infra.demo.kit.processes import CulmProcess
+from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.patience import Patience
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.documents.document import DocumentView
 from culm_models.p2panda.operations.identifiers import DocumentId, normalise
+from culm_topics.p2panda.documents.record import DocumentRecord
 from tests.support.deployment.members import member
 from tests.support.deployment.world import DEADLINE_S, World, frozen
 from tests.support.p2panda.aquadoggo import (
@@ -36,6 +37,8 @@ from tests.support.p2panda.aquadoggo import (
     running_node,
 )
 from tests.support.p2panda.document_authors import DocumentAuthors, SharedDocument
+from tests.support.p2panda.document_rows import assert_shows
+from tests.support.p2panda.documents_job import written
 from tests.support.p2panda.graphql_documents import Comparison, ReadView, compare
 from tests.support.p2panda.node_store import read_store
 
@@ -232,6 +235,18 @@ def name_needlessly(authors: DocumentAuthors, node: str, draw: random.Random) ->
             authors.update(node, document, draw, [operations[place] for place in previous])
 
 
+def written_by_the_job(world: World, folder: Path) -> dict[bytes, bytes]:
+    """Run the job `documents` over all that the deployment has. Returns its records."""
+    arguments = ("job", "run", "documents", "--once", "--checkpoints", str(folder / "documents"))
+    job = CulmProcess("the job documents", arguments, environment(world.kafka), folder / "documents.log")
+    job.start()
+    patience = Patience(DEADLINE_S, job.printed_bytes)
+    while (status := job.ended(_POLL_S)) is None:
+        patience.check(job.last_words)
+    assert status == 0, job.last_words()
+    return written(world.kafka)
+
+
 async def at_a_peer(writing: Writing, folder: Path, schemas: Sequence[str]) -> None:
     """Compare what a peer of the deployment reduces with what both nodes show."""
     authors, world = writing.authors, writing.world
@@ -252,6 +267,9 @@ async def at_a_peer(writing: Writing, folder: Path, schemas: Sequence[str]) -> N
             assert (reduced.view.fields is None) == document.deleted
             operations += reduced.operations
             views[document.id] = reduced.view
+        from_kafka = written_by_the_job(world, folder)
+        for document_id, view in views.items():
+            assert_shows(DocumentRecord.decode(from_kafka[document_id]), view)
         assert operations == len(authors.written())
         results = writing.compared(views, stored.view)
     print(

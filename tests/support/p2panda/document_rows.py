@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from culm_models.p2panda.documents.document import AuthoredOperation, Document
+from culm_models.p2panda.documents.document import AuthoredOperation, Document, DocumentView
 from culm_streaming.p2panda_documents.fetching import Place
 from culm_streaming.p2panda_documents.packing import encoded_fields
 from culm_streaming.p2panda_documents.rows import DocumentRows, OperationRow, ResolvedRows, pack_operations
@@ -82,12 +82,17 @@ def assert_equal(record: DocumentRecord, document: Document) -> None:
     """Assert that a record says what the model says."""
     view = document.view()
     assert view is not None
-    assert (record.schema_id, record.owner, record.view_id) == (view.schema_id, view.owner, view.view_id)
-    fields = {field.name: (field.operation_id, field.author, field.read()) for field in record.fields}
-    assert fields == (view.fields or {})
-    assert record.state == ("deleted" if view.fields is None else "current")
+    assert_shows(record, view)
     assert record.version == len(document.graph.order)
     waiting = sorted(node.id for node in document.graph.waiting())
     assert record.waiting == len(waiting)
     assert record.missing == tuple(sorted(document.graph.missing()))[:64]
     assert [problem.operation_id for problem in record.problems] == waiting[:16]
+
+
+def assert_shows(record: DocumentRecord, view: DocumentView) -> None:
+    """Assert that a record with all its values shows a view."""
+    assert (record.schema_id, record.owner, record.view_id) == (view.schema_id, view.owner, view.view_id)
+    fields = {field.name: (field.operation_id, field.author, field.read()) for field in record.fields}
+    assert fields == (view.fields or {})
+    assert record.state == ("deleted" if view.fields is None else "current")
