@@ -46,8 +46,8 @@ def jobs() -> Iterator[list[CulmProcess]]:
 
 
 def job(kafka: KafkaSettings, folder: Path, cores: int) -> CulmProcess:
-    arguments = ("job", "run", "documents", "--master", f"local[{cores}]")
-    arguments += ("--checkpoints", str(folder / "checkpoints"), "--max-offsets", "100")
+    where = ("--master", f"local[{cores}]", "--checkpoints", str(folder / "checkpoints"))
+    arguments = ("job", "run", "documents", *where, "--max-offsets", "100")
     folder.mkdir(exist_ok=True)
     return CulmProcess("the job documents", arguments, environment(kafka), folder / "job.log")
 

@@ -30,7 +30,6 @@ from culm_streaming.progress import WAITING
 from culm_streaming.stateful.shard_step import (
     Batches,
     Piece,
-    Shard,
     ShardStep,
     columns_of,
     map_batches,
@@ -38,6 +37,7 @@ from culm_streaming.stateful.shard_step import (
     step_by_shard,
     with_full_topics,
 )
+from culm_streaming.stateful.step_processor import Shard
 from culm_topics.kafka.clients import KafkaSettings
 
 _ARRIVED: Final = "place int, rows binary"
