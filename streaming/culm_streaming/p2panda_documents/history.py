@@ -28,7 +28,8 @@ _DELETES: Final = 0
 class PastOperation(NamedTuple):
     """An operation that is applied: `names` are the fields that it sets; None if it deletes the document.
 
-    `partition` and `offset` are its place in `logs`. No operation behind a bottleneck names one before it.
+    `partition` and `offset` are its place in `logs`. A bottleneck is applied once, and when it was placed no
+    operation behind it named one before it.
     """
 
     id: OperationId

@@ -8,7 +8,7 @@ limit is exceeded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -187,7 +187,7 @@ class Reduction:
         changed_at = min(
             positions[i] for arrival in added for i in arrival.operation.previous if i in positions
         )
-        start = next(i for i in range(changed_at, -1, -1) if past[i].is_bottleneck)
+        start = _last_bottleneck(past, positions, changed_at)
         behind, ends_with_repeated = _reordered(past[start:], added)
         state.version += len(added)
         state.ends_with_head = behind[-1].id in state.heads and not ends_with_repeated
@@ -296,6 +296,22 @@ class Reduction:
         if self.wanted:
             fields = state.fields or {}
             self.wanted = {name: past for name, past in self.wanted.items() if name in fields}
+
+
+def _last_bottleneck(
+    past: Sequence[PastOperation], positions: Mapping[OperationId, int], changed_at: int
+) -> int:
+    """Return the last position up to `changed_at` of a bottleneck that is still one.
+
+    Operations that follow all heads may name ones before the last of these.
+    """
+    named_from = changed_at
+    for position in range(len(past) - 1, 0, -1):
+        operation = past[position]
+        if position <= named_from and operation.is_bottleneck:
+            return position
+        named_from = min(named_from, *(positions[i] for i in operation.previous))
+    return 0
 
 
 def _reordered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +35,15 @@ def _batches(made: list[AuthoredOperation], seed: int) -> list[list[AuthoredOper
     return batches
 
 
+def _in_order(made: list[AuthoredOperation], seed: int) -> list[list[AuthoredOperation]]:
+    """Return operations nearly in the order in which they were made, in small batches."""
+    draw = random.Random(seed)
+    late = {added.id: number + draw.randrange(6) for number, added in enumerate(made[1:])}
+    order = [made[0], *sorted(made[1:], key=lambda added: late[added.id])]
+    cuts = sorted(draw.sample(range(1, len(order) + 1), k=len(order) // 3))
+    return [order[start:end] for start, end in pairwise([0, *cuts, len(order)]) if end > start]
+
+
 @given(st.integers(0, 2**32), st.integers(1, 60), st.floats(0, 1), st.sampled_from([0.0, 0.03]))
 @settings(max_examples=200)
 def test_records_are_those_of_the_model_however_operations_arrive(
@@ -43,13 +53,14 @@ def test_records_are_those_of_the_model_however_operations_arrive(
     whole = Shard(made)
     whole.take(made)
     assert_equal(whole.document(), reduced([made], of=made))
-    shard = Shard(made)
-    fed: list[list[AuthoredOperation]] = []
-    for batch in _batches(made, seed):
-        fed.append(batch)
-        shard.take(batch)
-        assert_equal(shard.document(), reduced(fed, of=made))
-    assert shard.records == whole.records
+    for batches in (_batches(made, seed), _in_order(made, seed)):
+        shard = Shard(made)
+        fed: list[list[AuthoredOperation]] = []
+        for batch in batches:
+            fed.append(batch)
+            shard.take(batch)
+            assert_equal(shard.document(), reduced(fed, of=made))
+        assert shard.records == whole.records
 
 
 @given(st.integers(0, 2**32), st.floats(0, 1))
@@ -86,6 +97,18 @@ def test_a_value_of_an_earlier_batch_that_wins_again_is_read_in_logs() -> None:
     shard.take([two])
     assert shard.document().fields[0].read() == "5"
     assert shard.read == 1
+
+
+def test_an_operation_that_follows_two_heads_takes_from_the_last_one_that_it_is_a_bottleneck() -> None:
+    """0 has the successors 5 and 7, which 8 follows; 9 follows 7 alone."""
+    made = [_numbered(number) for number in (0, 5, 7)]
+    for number, heads in ((8, (5, 7)), (9, (7,))):
+        operation = Operation(1, "update", SCHEMA, tuple(map(_id, heads)), {"name": str(number)})
+        made.append(AuthoredOperation(_id(number), bytes(32), operation))
+    shard = Shard(made)
+    for added in made:
+        shard.take([added])
+    assert_equal(shard.document(), reduced([made], of=made))
 
 
 def test_a_value_that_is_gone_from_logs_stops_the_job() -> None:
