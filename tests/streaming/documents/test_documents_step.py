@@ -100,9 +100,9 @@ def test_a_value_of_an_earlier_batch_that_wins_again_is_read_in_logs() -> None:
 
 
 def test_an_operation_that_follows_two_heads_takes_from_the_last_one_that_it_is_a_bottleneck() -> None:
-    """0 has the successors 5 and 7, which 8 follows; 9 follows 7 alone."""
+    """0 has the successors 5 and 7, which 8 follows; 9 follows 7 alone, and 10 follows 8."""
     made = [_numbered(number) for number in (0, 5, 7)]
-    for number, heads in ((8, (5, 7)), (9, (7,))):
+    for number, heads in ((8, (5, 7)), (9, (7,)), (10, (8,))):
         operation = Operation(1, "update", SCHEMA, tuple(map(_id, heads)), {"name": str(number)})
         made.append(AuthoredOperation(_id(number), bytes(32), operation))
     shard = Shard(made)
