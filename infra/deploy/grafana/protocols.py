@@ -57,7 +57,7 @@ PROTOCOLS: Final = (
             ("p2panda nodes", "node"),
             ("Sessions and logs", ""),
         ],
-        "logs|blocks|version-vectors",
+        "logs|blocks|version-vectors|documents",
     ),
     _dashboard("sds", "SDS", [("Messages", "messages_"), ("Channels and participants", "")], "sds|sds-index"),
     _dashboard(

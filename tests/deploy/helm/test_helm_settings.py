@@ -119,6 +119,7 @@ def test_settings_reach_the_programs_that_read_them() -> None:
         "http://culm-reef-job-all:9101",
         "http://culm-reef-job-chotki:9101",
         "http://culm-reef-job-coverage:9101",
+        "http://culm-reef-job-documents:9101",
         "http://culm-reef-job-sds:9101",
     ]
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 PROTOCOLS: Final = ("p2panda", "sds", "chotki", "bamboo", "dag")
 JOBS: Final = {
     "all": ("logs", "version-vectors", "blocks"),
+    "documents": ("documents",),
     "coverage": ("coverage",),
     "sds": ("sds", "sds-index"),
     "chotki": ("chotki",),
@@ -18,6 +19,7 @@ JOBS: Final = {
 TOPICS: Final = (
     *("announcements", "entries", "logs", "receipts", "rejected", "version-vectors", "blocks", "coverage"),
     *(
+        "documents",
         "sds.messages",
         "sds.acks",
         "sds.index",
