@@ -25,6 +25,11 @@ SECTIONS: Final = {
     ),
     "local_store": ("Local stores", "Files beside a connector or a folder. The error names the file."),
     "logs": ("Replicated logs", "Limits of the jobs and edges of replicated logs."),
+    "documents": (
+        "Documents of p2panda",
+        "The job `documents` writes these to `rejected`. [operating.md](operating.md#documents-of-p2panda) "
+        "describes its limits.",
+    ),
     "transport": ("Transport", "A connection could not be made or ended early; dialling is repeated."),
     "peer": ("Reference peer", "`culm p2panda peer` ended with one of these."),
     "bamboo": ("Bamboo entries", _PEER),
@@ -82,6 +87,10 @@ ADVICE: Final = {
     "streaming.state_missing": "[checkpoints and shards](operating.md#checkpoints-and-shards)",
     "streaming.state_layout": "[checkpoints and shards](operating.md#checkpoints-and-shards)",
     "streaming.job.given_up": "the log has the cause; start the job again when it is removed",
+    "documents.waiting_full": "raise `max_waiting_logs`, then read `logs` again with a new checkpoint",
+    "documents.log_unknown": "the log's start is on `rejected`, too; see its code",
+    "documents.document_full": "correct the program that writes the document",
+    "documents.field_name": "correct the program that writes the operation",
     "bamboo.fork": "the author signed two entries for one position: both are on `rejected`",
     "transport.identity": "the other end has another key than expected: check its key or `--expect`",
     "transport.address": "write `HOST:PORT`, with a scheme if the command offers several transports",

@@ -59,7 +59,7 @@ class JobMetrics:
         )
         self._waiting = Gauge(
             "culm_job_waiting",
-            "What waits in the state for records that have not come (the job logs: logs).",
+            "What waits in the state for records that have not come (the jobs logs and documents: logs).",
             query,
             registry=self.registry,
         )

@@ -10,6 +10,7 @@ from culm_models.p2panda.operations.operation import decode_operation
 from culm_streaming.errors import StateMissingError
 from culm_streaming.p2panda_documents.packing import encoded_fields
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.java_client import with_pem_texts
 from culm_topics.kafka.job_positions import job_group_prefix
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.at_offsets import Absent, read_at
@@ -28,6 +29,15 @@ class FieldsFetcher:
 
     settings_json: str = field(repr=False)  # contains secrets
     max_value_bytes: int
+
+    @classmethod
+    def of(cls, settings: KafkaSettings, max_value_bytes: int) -> FieldsFetcher:
+        """Return a fetcher that also works on machines without the files that `settings` name.
+
+        Raises `KafkaSettingsError` for a file that cannot be read.
+        """
+        options = with_pem_texts(settings.options)
+        return cls(settings.model_copy(update={"options": options}).model_dump_json(), max_value_bytes)
 
     def __call__(self, places: Sequence[Place]) -> Mapping[Place, Mapping[str, bytes]]:
         """Return the fields at these places.

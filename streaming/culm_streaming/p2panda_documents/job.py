@@ -60,7 +60,7 @@ def documents_query(session: SparkSession, kafka: KafkaSettings, settings: Docum
     records = kafka_records(session, kafka, "logs", settings.max_offsets_per_trigger)
     arrived = map_batches(records, partial(_pack, layout=layout, topic=topic), _ARRIVED)
     resolve = ShardStep(LOG_VARIABLES, partial(_resolve, layout=layout))
-    fetch = FieldsFetcher(kafka.model_dump_json(), layout.max_value_bytes)
+    fetch = FieldsFetcher.of(kafka, layout.max_value_bytes)
     reduce = ShardStep(
         (SHARD, BLOCKS, LARGE, PAGES, WAITING_OPERATIONS),
         partial(_reduce, layout=layout, read_fields=fetch, topic=topic),

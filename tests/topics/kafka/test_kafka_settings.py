@@ -14,6 +14,7 @@ from culm_topics.errors import KafkaFailure, KafkaSettingsError
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.client_errors import CLIENT_LOG
 from culm_topics.kafka.clients import FIXED, KafkaSettings, is_secret, spark_options
+from culm_topics.kafka.java_client import with_pem_texts
 from culm_topics.kafka.local import ADDRESS_FILE, local_kafka, named_kafka
 from culm_topics.logs.consumer import LogConsumer
 
@@ -206,6 +207,19 @@ def test_names_and_sizes_are_translated() -> None:
     assert options["kafka.max.partition.fetch.bytes"] == "100"
     assert options["kafka.max.request.size"] == "200"
     assert options["kafka.fetch.max.wait.ms"] == "3"
+
+
+def test_clients_on_other_machines_need_no_file_of_this_one(tmp_path: Path) -> None:
+    options = {"client.id": "me", "ssl.ca.pem": "authority"}
+    files = {"ssl.certificate": "certificate", "ssl.key": "private key"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    paths = {f"{name}.location": str(tmp_path / name) for name in files}
+    texts = {f"{name}.pem": text for name, text in files.items()}
+    assert with_pem_texts(options | paths) == options | texts
+    assert with_pem_texts({"client.id": "me"}) == {"client.id": "me"}
+    with pytest.raises(KafkaSettingsError, match=r"ssl\.key\.location"):
+        with_pem_texts({"ssl.key.location": "/nowhere/key.pem"})
 
 
 # Where Kafka is when a program gives no address; and what librdkafka logs.

@@ -145,6 +145,20 @@ def to_java(options: Mapping[str, str]) -> dict[str, str]:
     return java
 
 
+def with_pem_texts(options: Mapping[str, str]) -> dict[str, str]:
+    """Return `options` with the contents of PEM files instead of their paths, for clients on other machines.
+
+    Raises `KafkaSettingsError` for a file that cannot be read.
+    """
+    texts = dict(options)
+    for part in ("ssl.ca", "ssl.certificate", "ssl.key"):
+        pem = _pem(options, f"{part}.pem", f"{part}.location")
+        if pem is not None:
+            texts.pop(f"{part}.location", None)
+            texts[f"{part}.pem"] = pem
+    return texts
+
+
 def _sasl(options: Mapping[str, str]) -> dict[str, str]:
     mechanism = options.get("sasl.mechanism", options.get("sasl.mechanisms", "")).upper()
     if mechanism == "OAUTHBEARER":
