@@ -20,8 +20,9 @@ from culm_infra.cli.p2panda.peer_home import peer_id_of, store
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
-    from culm_connectors.p2panda.reference_peer.documents import StoredDocument, StoredDocuments
+    from culm_connectors.p2panda.reference_peer.documents import StoredDocuments
     from culm_models.p2panda.documents.document import DocumentView
+    from culm_models.p2panda.documents.typed import TypedDocument
 
 DocumentIdArgument = Annotated[str, typer.Argument(metavar="DOCUMENT_ID", help="The document, in hex.")]
 
@@ -138,7 +139,7 @@ def _documents(directory: Path | None) -> Iterator[StoredDocuments]:
         yield StoredDocuments(opened)
 
 
-def _document(documents: StoredDocuments, document_id: bytes) -> StoredDocument:
+def _document(documents: StoredDocuments, document_id: bytes) -> TypedDocument:
     document = documents.document(document_id)
     if document is None:
         raise InfraError(
@@ -148,7 +149,7 @@ def _document(documents: StoredDocuments, document_id: bytes) -> StoredDocument:
     return document
 
 
-def _view(documents: StoredDocuments, document: StoredDocument, text: str) -> DocumentView:
+def _view(documents: StoredDocuments, document: TypedDocument, text: str) -> DocumentView:
     from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_view_id
 
     try:
@@ -160,7 +161,7 @@ def _view(documents: StoredDocuments, document: StoredDocument, text: str) -> Do
     return found
 
 
-def _show_view(view: DocumentView, document: StoredDocument, results: Results) -> None:
+def _show_view(view: DocumentView, document: TypedDocument, results: Results) -> None:
     row = {**_view_row(view, document), "fields": _fields(view, document)}
     if results.json:
         results.one(row, "")
@@ -177,19 +178,19 @@ def _show_fields(view: DocumentView, fields: dict[str, Any] | None, results: Res
         results.rows(rows, ("field", "type", "value", "author"))
 
 
-def _row(document: StoredDocument) -> dict[str, Any]:
+def _row(document: TypedDocument) -> dict[str, Any]:
     return {
         **_view_row(document.view, document),
         "fields": _fields(document.view, document),
         "operations": document.operations,
         "waiting": document.waiting,
         "missing": [operation_id.hex() for operation_id in document.missing],
-        "refused": {operation_id.hex(): error.code for operation_id, error in document.refused.items()},
+        "refused": {operation_id.hex(): code for operation_id, code in document.refused.items()},
         "problems": {name: {"code": e.code, "text": str(e)} for name, e in document.problems.items()},
     }
 
 
-def _view_row(view: DocumentView, document: StoredDocument) -> dict[str, Any]:
+def _view_row(view: DocumentView, document: TypedDocument) -> dict[str, Any]:
     return {
         "document_id": view.document_id,
         "schema_id": view.schema_id,
@@ -199,7 +200,7 @@ def _view_row(view: DocumentView, document: StoredDocument) -> dict[str, Any]:
     }
 
 
-def _fields(view: DocumentView, document: StoredDocument) -> dict[str, Any] | None:
+def _fields(view: DocumentView, document: TypedDocument) -> dict[str, Any] | None:
     """Return the fields as JSON; their types are those of the schema if it is known."""
     from culm_models.conform.p2panda.messages import field_to_json
 

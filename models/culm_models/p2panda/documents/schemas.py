@@ -6,7 +6,7 @@ tells the type of every field, and what is wrong with a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from culm_models.p2panda.documents.document import DocumentView, FieldValue
 from culm_models.p2panda.documents.errors import (
@@ -20,6 +20,7 @@ from culm_models.p2panda.operations.identifiers import DocumentViewId, SchemaId
 from culm_models.p2panda.operations.schema import (
     DEFINITION,
     FIELD_DEFINITION,
+    MAX_SCHEMA_FIELDS,
     SYSTEM_SCHEMAS,
     Fields,
     FieldType,
@@ -34,15 +35,15 @@ ReadView = Callable[[DocumentViewId], DocumentView | None]
 def definition_of(schema: str, read: ReadView) -> Fields | None:
     """Return the fields of a schema: a system schema's, or an application schema's as its documents say.
 
-    Returns None if the documents are not held, are deleted, or define nothing. Raises `SchemaMismatchError`
-    if the definition has another name than the schema id.
+    Returns None if the documents are not held, are deleted, or define nothing, or more fields than a schema
+    may have. Raises `SchemaMismatchError` if the definition has another name than the schema id.
     """
     parsed = SchemaId.parse(schema)
     if parsed.is_system:
         return SYSTEM_SCHEMAS.get(schema)
     defined = _fields(tuple(map(bytes.fromhex, parsed.operation_ids)), DEFINITION, read)
     views = defined["fields"].value if defined is not None and "fields" in defined else None
-    if defined is None or not isinstance(views, tuple):
+    if defined is None or not isinstance(views, tuple) or len(views) > MAX_SCHEMA_FIELDS:
         return None
     name = defined["name"].value if "name" in defined else None
     if name != parsed.name:
@@ -56,15 +57,22 @@ def definition_of(schema: str, read: ReadView) -> Fields | None:
     return fields
 
 
-def problems_of(fields: Mapping[str, FieldValue], known: Fields) -> dict[str, DocumentError]:
-    """Return by field what does not match the schema: unknown fields, wrong types, missing fields."""
-    problems: dict[str, DocumentError] = {}
+def problems_of(
+    fields: Mapping[str, FieldValue], known: Fields, unread: Collection[str] = ()
+) -> dict[str, DocumentError]:
+    """Return by field what does not match the schema: unknown fields, wrong types, missing fields.
+
+    `unread` are further fields that are set, whose values are not here.
+    """
+    problems: dict[str, DocumentError] = {
+        name: UnknownFieldError("the schema has no such field") for name in unread if name not in known
+    }
     for name, field in fields.items():
         if name not in known:
             problems[name] = UnknownFieldError("the schema has no such field")
         elif known[name] not in fitting_types(field.value):
             problems[name] = FieldTypeError(f"the schema says {known[name]}, which this value does not fit")
-    for name in known.keys() - fields.keys():
+    for name in known.keys() - fields.keys() - set(unread):
         problems[name] = MissingFieldError("no operation sets this field of the schema")
     return dict(sorted(problems.items()))
 

@@ -46,7 +46,7 @@ _FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SCHEMA_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9]")
 _MIME_TYPE: Final = re.compile(r"[a-z-]{1,12}/[a-z0-9]{1,16}(?:[.+|-][a-z0-9]{1,16}){0,6}")
 _MAX_DESCRIPTION: Final = 256
-_MAX_SCHEMA_FIELDS: Final = 1_024
+MAX_SCHEMA_FIELDS: Final = 1_024
 
 
 def check_fields(
@@ -157,7 +157,7 @@ _RULES: Final[Mapping[tuple[str, str], tuple[Callable[[object], bool], str]]] = 
         "2 to 64 letters, digits and underscores, a letter first and no underscore last",
     ),
     (DEFINITION, "description"): (_up_to(_MAX_DESCRIPTION), f"at most {_MAX_DESCRIPTION} characters"),
-    (DEFINITION, "fields"): (_up_to(_MAX_SCHEMA_FIELDS), f"a list of at most {_MAX_SCHEMA_FIELDS} fields"),
+    (DEFINITION, "fields"): (_up_to(MAX_SCHEMA_FIELDS), f"a list of at most {MAX_SCHEMA_FIELDS} fields"),
     (FIELD_DEFINITION, "name"): (
         _matches(_FIELD_NAME),
         "up to 64 letters, digits and underscores, a letter first",
