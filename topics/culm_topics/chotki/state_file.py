@@ -1,17 +1,13 @@
 """The state of an epoch in SQLite: the applied epoch, and staged records (reference 9.2 rule 6).
 
 Memory is bounded, whatever the topic holds: a page cache, and the result of one call. Without a folder the
-file is a private temporary one. With one it is a cache of `chotki.state`: rows, vectors and the offsets that
-they cover change in one transaction, so it always holds a past state of the topic. A file of another topic or
-another layout, or a damaged one, is emptied and filled again.
+file is a private temporary one. With one it is a cache of `chotki.state` (`culm_topics.readers.cache_file`).
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -20,17 +16,13 @@ from culm_models.chotki.ids import OBJECT_KEY, OFFSET_MAX, VECTOR_KEY, Id, objec
 from culm_topics.chotki.errors import StateFileFailed
 from culm_topics.chotki.global_names import GlobalNames
 from culm_topics.chotki.objects import NAMES_OBJECT, NAMES_PLACE, Place, class_id_among, object_of
+from culm_topics.readers.cache_file import CacheFile
 
 FILE_NAME: Final = "chotki-state.sqlite"
 LAYOUT: Final = 1
-_CACHE_KIB: Final = 32 * 1024
 _PAGE: Final = 1_000
 _NOWHERE: Final = -1
-_NAMES: Final = ("about", "store", "objects")
-_DROP: Final = "".join(f"DROP TABLE IF EXISTS {name};\n" for name in _NAMES)
-_TABLES: Final = f"""
-PRAGMA user_version = {LAYOUT};
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+_TABLES: Final = """
 CREATE TABLE IF NOT EXISTS store (
     key BLOB PRIMARY KEY, value BLOB NOT NULL, place INTEGER NOT NULL, place_offset INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -76,51 +68,16 @@ class StateFile:
     """
 
     def __init__(self, folder: Path | None = None, origin: bytes = b"") -> None:
-        self.path = None if folder is None else folder / FILE_NAME
         self._names: tuple[bytes, GlobalNames] = b"", GlobalNames()
         self._listed: Window | None = None
-        try:
-            self._file = self._open(origin)
-        except sqlite3.DatabaseError as error:
-            if self.path is None or isinstance(error, sqlite3.OperationalError):
-                raise StateFileFailed(f"{self.path or 'the temporary file'}: {error}") from error
-            # Damaged, or another kind of file. A cache is deleted without asking.
-            for ending in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
-            self._file = self._open(origin)
-
-    def _open(self, origin: bytes) -> sqlite3.Connection:
-        try:
-            if self.path is not None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            # With an empty name SQLite uses a private file, which is deleted when it is closed.
-            file = sqlite3.connect(self.path or "", timeout=0, isolation_level=None, check_same_thread=False)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise StateFileFailed(f"{self.path}: {error}") from error
-        try:
-            file.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            file.execute("PRAGMA temp_store = FILE")
-            file.execute("PRAGMA locking_mode = EXCLUSIVE")
-            if self.path is None:
-                file.execute("PRAGMA synchronous = OFF")
-            else:
-                file.execute("PRAGMA journal_mode = WAL")
-                # A cache may lose its last transactions in a power failure, but never half of one.
-                file.execute("PRAGMA synchronous = NORMAL")
-            if file.execute("PRAGMA user_version").fetchone() != (LAYOUT,):
-                file.executescript(_DROP)
-            file.executescript(_TABLES)
-            file.executescript(_OWN_TABLES)
-            with _transaction(file):
-                stored_origin = file.execute("SELECT value FROM about WHERE name = 'origin'").fetchone()
-                if stored_origin != (origin,):
-                    for table in _NAMES:
-                        file.execute(f"DELETE FROM {table}")
-                    file.execute("INSERT INTO about VALUES ('origin', ?)", (origin,))
-        except BaseException:
-            file.close()
-            raise
-        return file
+        self._file = CacheFile(
+            None if folder is None else folder / FILE_NAME,
+            layout=LAYOUT,
+            tables=_TABLES,
+            temporary_tables=_OWN_TABLES,
+            origin=origin,
+            failed=StateFileFailed,
+        )
 
     def close(self) -> None:
         """Close the file; a temporary one is deleted."""
@@ -130,20 +87,16 @@ class StateFile:
 
     def about(self, name: str) -> bytes | None:
         """Return the value stored under this name with the last epoch."""
-        rows = self._rows("SELECT value FROM about WHERE name = ?", name)
-        return rows[0][0] if rows else None
+        return self._file.about(name)
 
     # Staged records.
 
     def stage(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
         """Stage a field or a vector that was read."""
-        with self._reported():
-            if not self._file.in_transaction:
-                # Until the next epoch: staged records are visible to this connection only.
-                self._file.execute("BEGIN")
-            self._file.execute(
-                "INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?)", (partition, offset, key, value)
-            )
+        if not self._file.in_transaction:
+            # Until the next epoch: staged records are visible to this connection only.
+            self._file.rows("BEGIN")
+        self._file.rows("INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?)", partition, offset, key, value)
 
     def unstage(self, partition: int, end: int) -> None:
         """Drop staged records of a partition before this offset."""
@@ -157,19 +110,18 @@ class StateFile:
     def apply(self, ends: Mapping[int, int], about: Mapping[str, bytes]) -> None:
         """Apply the records staged before these offsets, with the epoch's properties; all or nothing."""
         self._listed = None
-        with self._reported(), _transaction(self._file):
+        with self._file.transaction():
             for end in ends.items():
-                self._file.execute(_APPLY, end)
-                made = [bytes(key) for (key,) in self._file.execute(_ITSELF, end)]
-                self._index(made)
+                self._rows(_APPLY, *end)
+                self._index(bytes(key) for (key,) in self._rows(_ITSELF, *end))
                 self.unstage(*end)
-            self._file.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+            self._file.write_all("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
 
     def put_all(self, values: Mapping[bytes, bytes]) -> None:
         """Set values by store key that come from no record."""
         rows = [(key, value, _NOWHERE, 0) for key, value in values.items()]
-        with self._reported(), _transaction(self._file):
-            self._file.executemany("INSERT OR REPLACE INTO store VALUES (?, ?, ?, ?)", rows)
+        with self._file.transaction():
+            self._file.write_all("INSERT OR REPLACE INTO store VALUES (?, ?, ?, ?)", rows)
             self._index(key[1:17] for key in values if key[0] == OBJECT_KEY and chr(key[17]) in "COY")
 
     def put(self, at: Id, letter: str, value: bytes) -> None:
@@ -184,7 +136,7 @@ class StateFile:
                 fields = self.fields(id)
                 class_id = class_id_among(fields)
                 rows.append((key, None if class_id is None else _bytes(class_id), (0, "C") in fields))
-        self._file.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?)", rows)
+        self._file.write_all("INSERT OR REPLACE INTO objects VALUES (?, ?, ?)", rows)
 
     # The applied epoch.
 
@@ -246,24 +198,23 @@ class StateFile:
             return
         within = " OR ".join(["place = ? AND place_offset >= ? AND place_offset < ?"] * len(places))
         kind = "substr(key, 18) = x'43'" if classes else "substr(key, 1, 1) = x'4f'"
-        with self._reported():
-            # Sorted before the first row is returned, so that records applied meanwhile do not matter.
-            rows = self._file.execute(
-                f"SELECT key FROM store WHERE ({within}) AND {kind} ORDER BY +key",
-                [number for each in places for number in each],
-            )
-            fields = (split_object_key(key) for (key,) in rows if key[0] == OBJECT_KEY)
-            for id, positions in groupby(fields, key=lambda field: object_of(field[0])):
-                yield id, {(at.off, letter) for at, letter in positions}
+        # Sorted before the first row is returned, so that records applied meanwhile do not matter.
+        rows = self._file.each_row(
+            f"SELECT key FROM store WHERE ({within}) AND {kind} ORDER BY +key",
+            [number for each in places for number in each],
+        )
+        fields = (split_object_key(key) for (key,) in rows if key[0] == OBJECT_KEY)
+        for id, positions in groupby(fields, key=lambda field: object_of(field[0])):
+            yield id, {(at.off, letter) for at, letter in positions}
 
     def changed_ids(self, window: Window, class_id: Id) -> Iterator[Id]:
         """Yield the objects of a class among those of `changed`, by ID."""
         if self._listed != window:
             self._listed = None
             ids = ((_bytes(id),) for id, _ in self.changed(window))
-            with self._reported(), _transaction(self._file):
-                self._file.execute("DELETE FROM changed_ids")
-                self._file.executemany(_LIST, ids)
+            with self._file.transaction():
+                self._rows("DELETE FROM changed_ids")
+                self._file.write_all(_LIST, ids)
             self._listed = window
         query = "SELECT id FROM changed_ids WHERE class = ? AND id > ? ORDER BY id"
         return self._pages(query, _bytes(class_id))
@@ -274,29 +225,8 @@ class StateFile:
             yield from (_id(key) for (key,) in rows)
             last = rows[-1][0]
 
-    def _rows(self, query: str, *given: object) -> list[Any]:
-        with self._reported():
-            return self._file.execute(query, given).fetchall()
-
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StateFileFailed(f"{self.path or 'the temporary file of the state'}: {error}") from error
-
-
-@contextmanager
-def _transaction(file: sqlite3.Connection) -> Iterator[None]:
-    try:
-        if not file.in_transaction:
-            file.execute("BEGIN IMMEDIATE")
-        yield
-        file.execute("COMMIT")
-    except BaseException:
-        if file.in_transaction:
-            file.execute("ROLLBACK")
-        raise
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        return self._file.rows(query, *values)
 
 
 def offsets_as_bytes(offsets: Mapping[int, int]) -> bytes:
