@@ -10,6 +10,16 @@ from culm_topics.readers.partitions import TopicPartitions, read_until
 _NEAR_RECORDS: Final = 1_000
 """Wanted offsets that are at most this far apart are read together; longer distances are skipped."""
 _SILENCE_SECONDS: Final = 30.0
+SINGLE_RECORDS: Final[Mapping[str, str]] = {
+    # Wanted records are close together; records fetched beyond them are wasted.
+    "fetch.message.max.bytes": str(1024 * 1024),
+    "queued.min.messages": "100",
+    "queued.max.messages.kbytes": str(4 * 1024),
+    "fetch.wait.max.ms": "10",
+    # A queue that was full in one retrieval must not delay the next one by a second.
+    "fetch.queue.backoff.ms": "5",
+}
+"""Properties of a client that reads single records again and again."""
 
 
 @dataclass(frozen=True, slots=True)

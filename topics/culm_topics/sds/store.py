@@ -15,7 +15,7 @@ from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_topics.closing import Closing
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.at_offsets import runs
+from culm_topics.readers.at_offsets import SINGLE_RECORDS, runs
 from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions, read_until
 from culm_topics.sds.index import SdsIndex
@@ -28,15 +28,6 @@ NEAR_RECORDS: Final = 64
 MAX_FETCH_BYTES: Final = 16 * 1024 * 1024
 """Limit of the bytes of messages from one retrieval; the rest must be requested again."""
 _SILENCE_SECONDS: Final = 10.0
-_CLIENT: Final = {
-    # Wanted records are close together; records fetched beyond them are wasted.
-    "fetch.message.max.bytes": str(1024 * 1024),
-    "queued.min.messages": "100",
-    "queued.max.messages.kbytes": str(4 * 1024),
-    "fetch.wait.max.ms": "10",
-    # A queue that was full in one retrieval must not delay the next one by a second.
-    "fetch.queue.backoff.ms": "5",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,7 @@ class SdsStore(Closing):
 
     def __init__(self, settings: KafkaSettings, index: SdsIndex | None) -> None:
         self._index = index
-        self._reader = TopicPartitions(settings, "sds.messages", defaults=_CLIENT)
+        self._reader = TopicPartitions(settings, "sds.messages", defaults=SINGLE_RECORDS)
         self._partitions: int | None = None
         self._lock = threading.Lock()
 
