@@ -60,6 +60,7 @@ def test_fields_are_the_latest_and_views_are_those_of_their_time(culm: Culm) -> 
     (then,) = culm("documents", "show", created, "--view", created)
     assert then["fields"]["seats"]["value"] == 40
     assert culm("documents", "list", "--schema", "blob_v1") == []
+    assert culm("documents", "list", "--schema", "venue") == [row]
     assert culm("documents", "list", "--author", row["owner"]) == [row]
     publish(culm, "delete", schema=schema, document=created)
     (row,) = culm("documents", "show", created)
@@ -136,6 +137,7 @@ def test_what_is_not_there_is_said(culm: Culm, capsys: pytest.CaptureFixture[str
         (("show", created, "--view", "0020"), 2, "--view"),
         (("show", created, "--view", f"0020{'00' * 32}"), 1, "view"),
         (("blob", created), 1, "blob_v1"),
+        (("list", "--bootstrap", "127.0.0.1:1"), 2, "--bootstrap"),
     ):
         assert run(["p2panda", "documents", *words, *folder]) == status
         assert text in capsys.readouterr().err

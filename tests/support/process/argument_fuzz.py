@@ -245,6 +245,7 @@ _BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     "cids": ("CID",),
     "channel": ("general",),
     "class_": ("1e-1",),
+    "document_id": ("OPERATION",),
     "field": ("data:bytes=00",),
     "fields": ("name:S", "score:N"),
     "file": ("file", "new", "history.jsonl"),

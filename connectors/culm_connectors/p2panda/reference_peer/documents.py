@@ -7,7 +7,7 @@ logs again for every document that it is asked for, and keeps nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from culm_connectors.logs.index.store import LmdbLogStore
@@ -27,12 +27,11 @@ class StoredDocuments:
         self._store = store
         self._typing = Typing(self)
 
-    def ids(self, schema_ids: Iterable[str] | None = None) -> Iterator[DocumentId]:
-        """Return the ids of all documents, or of those with these schemas, in ascending order."""
-        wanted = None if schema_ids is None else set(schema_ids)
+    def ids(self, takes_schema: Callable[[str], bool]) -> Iterator[DocumentId]:
+        """Return the ids of the documents whose schema ids `takes_schema` accepts, in ascending order."""
         for document_id, logs in sorted(self._logs.items()):
             info = self._store.log_info(*logs[0][0])
-            if wanted is None or (info is not None and info.schema_id in wanted):
+            if info is not None and takes_schema(info.schema_id):
                 yield document_id
 
     def document(self, document_id: DocumentId) -> TypedDocument | None:

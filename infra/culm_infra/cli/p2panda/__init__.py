@@ -1,5 +1,6 @@
-"""`culm p2panda`: `peer` is the reference peer, `peer_home` its folder, `documents` reduces what it holds.
+"""`culm p2panda`: `peer` is the reference peer, `peer_home` its folder.
 
+`documents` are those of a deployment or of a peer; `document_sources` reads and `document_rows` prints them.
 `demo` is `culm demo`.
 """
 

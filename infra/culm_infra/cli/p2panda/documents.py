@@ -1,72 +1,82 @@
-"""``culm p2panda documents``: current fields instead of single operations, reduced from a peer's folder."""
+"""``culm p2panda documents``: current fields instead of single operations, of a deployment or of a peer.
+
+The documents of a deployment are in the topic `documents`, which the job of that name writes. With ``--dir``
+they are reduced from what a peer's folder holds.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 
 from culm_infra.cli.kit import options
-from culm_infra.cli.kit.data_folder import DataDirectory, with_folder
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
-from culm_infra.cli.kit.options import from_hex
-from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, counting, safe
-from culm_infra.cli.p2panda.peer_home import peer_id_of, store
+from culm_infra.cli.kit.options import KafkaFlags, from_hex
+from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, out, safe
+from culm_infra.cli.kit.start_at import StartTime, parse_start
+from culm_infra.cli.p2panda.document_rows import (
+    COLUMNS,
+    document_row,
+    fields_row,
+    notes_of,
+    summary,
+    view_row,
+)
+from culm_infra.cli.p2panda.document_sources import DocumentSource, PeerDirectory, open_documents
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
-    from culm_connectors.p2panda.reference_peer.documents import StoredDocuments
     from culm_models.p2panda.documents.document import DocumentView
     from culm_models.p2panda.documents.typed import TypedDocument
 
 DocumentIdArgument = Annotated[str, typer.Argument(metavar="DOCUMENT_ID", help="The document, in hex.")]
-
-_COLUMNS = ("document_id", "schema_id", "operations", "deleted", "fields")
-_SHOWN_FIELDS = 3
+Schemas = Annotated[
+    list[str] | None,
+    typer.Option("--schema", metavar="SCHEMA", help="Only this schema, by its id or its name; repeatable."),
+]
+Author = Annotated[str | None, typer.Option(metavar="KEY", help="Only documents that this author created.")]
+_NO_DOCUMENTS: Final = "no such document is here"
+_NO_RECORDS: Final = (
+    "no such document is in `documents`: `culm job run documents` writes the topic, and Spark takes up to a "
+    "minute to start"
+)
 
 
 def list_documents(
+    context: typer.Context,
     *,
-    schema: options.OnlySchemas = None,
-    author: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only documents that this author created.")
-    ] = None,
-    directory: DataDirectory = None,
+    schema: Schemas = None,
+    author: Author = None,
+    directory: PeerDirectory = None,
+    kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """List the documents of a peer's folder with their current fields.
+    """List the documents of a deployment, or of a peer's folder, with their current fields.
 
-    Example: `culm p2panda documents list --schema venue_0020…`
+    Example: `culm p2panda documents list --schema venue`, `culm p2panda documents list --dir peer`
     """
-    owner = None if author is None else options.public_key(author, "--author")
-
-    def rows(documents: StoredDocuments) -> Iterator[dict[str, Any]]:
-        ids = list(documents.ids(schema))
-        with counting("reducing documents", len(ids)) as count:
-            for document_id in ids:
-                document = documents.document(document_id)
-                count(advance=1)
-                if document is not None and owner in (None, document.view.owner):
-                    yield _row(document)
-
-    with _documents(directory) as documents:
+    with open_documents(context, kafka, directory, schema or None, _owners(author)) as source:
+        rows = map(document_row, source.selected())
         if results.json:
-            results.rows(rows(documents), _COLUMNS)
-            return
-        shown = [{**row, "fields": _summary(row["fields"])} for row in rows(documents)]
-    if shown:
-        results.rows(shown, _COLUMNS)
-        results.next(with_folder(f"culm p2panda documents show {shown[0]['document_id'].hex()}", directory))
-    else:
-        results.say("no document is stored")
+            results.rows(rows, COLUMNS)
+        else:
+            shown = [{**row, "fields": summary(row["fields"])} for row in rows]
+            if shown:
+                results.rows(shown, COLUMNS)
+                first = shown[0]["document_id"].hex()
+                results.next(source.command(f"culm p2panda documents show {first}"))
+            else:
+                results.say(_NO_DOCUMENTS if directory is not None else _NO_RECORDS)
+        source.report(results)
 
 
 def show(
+    context: typer.Context,
     document_id: DocumentIdArgument,
     *,
     view: Annotated[
@@ -75,39 +85,97 @@ def show(
             metavar="VIEW_ID", help="The document at these heads: operation ids in hex, joined by `_`."
         ),
     ] = None,
-    directory: DataDirectory = None,
+    directory: PeerDirectory = None,
+    kafka: KafkaFlags,
     results: Results,
 ) -> None:
     """Show the fields of one document, who set them, and what is missing.
 
-    Exit status 3: operations or related documents are missing, or fields do not match the schema.
+    Exit status 3: operations or related documents are missing, or fields do not match the schema. Of a
+    deployment, an earlier view may need operations that are searched for in `logs`.
 
     Example: `culm p2panda documents show 0020…`
     """
     wanted = from_hex(document_id, "DOCUMENT_ID")
-    with _documents(directory) as documents:
-        document = _document(documents, wanted)
+    with open_documents(context, kafka, directory) as source:
+        document = _document(source, wanted)
         if view is not None:
-            _show_view(_view(documents, document, view), document, results)
+            _show_view(_view(source, document, view), document, results)
             return
-    row = _row(document)
+    row = document_row(document)
     if results.json:
         results.one(row, "")
     else:
         _show_fields(document.view, row["fields"], results)
-        for note in _notes(row):
+        for note in notes_of(row):
             results.say(f"[yellow]{safe(note)}[/]")
     if row["missing"] or row["waiting"] or row["problems"] or row["refused"]:
         raise typer.Exit(EXIT_DEGRADED)
 
 
+def watch(
+    *,
+    since: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="beginning|now",
+            help="Where to start: beginning, which prints the present documents first, or now.",
+            autocompletion=options.words("beginning", "now"),
+        ),
+    ] = "beginning",
+    schema: Schemas = None,
+    author: Author = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", metavar="N", min=1, help="Stop after N results.")
+    ] = None,
+    kafka: KafkaFlags,
+    results: Results,
+) -> None:
+    """Print the present documents of a deployment, and then each document that changes, until interrupted.
+
+    With `--json`, `changed` has the names of the fields that other operations set than before, and `document`
+    is as `list` prints it, or null if the topic has dropped it. There is no start at a time, because the
+    topic has the present state of documents only.
+
+    Example: `culm p2panda documents watch --schema venue`, `culm p2panda documents watch --from now --json`
+    """
+    from culm_topics.p2panda.documents.consumer import DocumentConsumer
+
+    start = parse_start(since, "nothing else")
+    owners = _owners(author)
+    if start not in ("beginning", "now"):
+        _refuse_start(start)
+    left = count
+    with DocumentConsumer(kafka.settings(), schemas=schema or None, owners=owners) as consumer:
+        if start == "now":
+            consumer.load()
+        results.say("waiting for documents; interrupt to stop")
+        for change in consumer:
+            row = None if change.document is None else document_row(change.document)
+            if results.json:
+                emit_json({"document_id": change.document_id, "changed": change.fields, "document": row})
+            elif row is None:
+                out.print(f"{change.document_id.hex()} is no longer in the topic", markup=False)
+            else:
+                state = "deleted" if row["deleted"] else safe(summary(row["fields"], change.fields))
+                out.print(f"{change.document_id.hex()} {safe(row['schema_id'])} {state}")
+            if left is not None:
+                left -= 1
+                if left == 0:
+                    break
+        results.passed_over(consumer.passed_over)
+
+
 def blob(
+    context: typer.Context,
     document_id: DocumentIdArgument,
     *,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="PATH", help="The file to write; - is standard output.")
     ] = Path("-"),
-    directory: DataDirectory = None,
+    directory: PeerDirectory = None,
+    kafka: KafkaFlags,
     results: Results,
 ) -> None:
     """Write the bytes of a blob, a document of the schema blob_v1.
@@ -117,11 +185,9 @@ def blob(
 
     Example: `culm p2panda documents blob 0020… -o picture.png`
     """
-    from culm_models.p2panda.documents.blobs import read_blob
-
     wanted = from_hex(document_id, "DOCUMENT_ID")
-    with _documents(directory) as documents:
-        pieces = read_blob(_document(documents, wanted).view, documents.view)
+    with open_documents(context, kafka, directory) as source:
+        pieces = source.blob(_document(source, wanted))
         if str(output) == "-":
             _write(pieces, sys.stdout.buffer)
             return
@@ -130,39 +196,46 @@ def blob(
     results.one({"path": str(output), "bytes": size}, f"{output}: {size:,} bytes")
 
 
-@contextlib.contextmanager
-def _documents(directory: Path | None) -> Iterator[StoredDocuments]:
-    from culm_connectors.p2panda.reference_peer.documents import StoredDocuments
-
-    peer_id_of(directory)  # a folder without a key is no peer's, and is not created
-    with store(directory) as opened:
-        yield StoredDocuments(opened)
+def _owners(author: str | None) -> list[bytes] | None:
+    return None if author is None else [options.public_key(author, "--author")]
 
 
-def _document(documents: StoredDocuments, document_id: bytes) -> TypedDocument:
-    document = documents.document(document_id)
+def _document(source: DocumentSource, document_id: bytes) -> TypedDocument:
+    document = source.document(document_id)
     if document is None:
         raise InfraError(
-            f"no document {document_id.hex()} is stored here",
+            f"there is no document {document_id.hex()} here",
             hint="`culm p2panda documents list` lists documents by the ids of their creates",
         )
     return document
 
 
-def _view(documents: StoredDocuments, document: TypedDocument, text: str) -> DocumentView:
+def _refuse_start(start: object) -> None:
+    """Raise `StartByTimeRefused` for a time, and `typer.BadParameter` for other places."""
+    from culm_topics.p2panda.documents.errors import StartByTimeRefused
+
+    if isinstance(start, StartTime):
+        raise StartByTimeRefused(
+            f"documents cannot be read from {start.text}: their topic has the present state of each"
+        )
+    raise typer.BadParameter("documents are read from their beginning, or from now on", param_hint="--from")
+
+
+def _view(source: DocumentSource, document: TypedDocument, text: str) -> DocumentView:
     from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_view_id
 
     try:
-        found = documents.view(parse_view_id(text))
+        view_id = parse_view_id(text)
     except DocumentViewIdError as error:
         raise typer.BadParameter(str(error), param_hint="--view") from error
-    if found is None or found.document_id != document.view.document_id:
-        raise InfraError("not all operations of this view are stored here, or they are of another document")
-    return found
+    view = source.view_at(view_id)
+    if view.document_id != document.view.document_id:
+        raise InfraError(f"this is a view of another document, {view.document_id.hex()}")
+    return view
 
 
 def _show_view(view: DocumentView, document: TypedDocument, results: Results) -> None:
-    row = {**_view_row(view, document), "fields": _fields(view, document)}
+    row = {**view_row(view), "fields": fields_row(view, document)}
     if results.json:
         results.one(row, "")
     else:
@@ -178,62 +251,6 @@ def _show_fields(view: DocumentView, fields: dict[str, Any] | None, results: Res
         results.rows(rows, ("field", "type", "value", "author"))
 
 
-def _row(document: TypedDocument) -> dict[str, Any]:
-    return {
-        **_view_row(document.view, document),
-        "fields": _fields(document.view, document),
-        "operations": document.operations,
-        "waiting": document.waiting,
-        "missing": [operation_id.hex() for operation_id in document.missing],
-        "refused": {operation_id.hex(): code for operation_id, code in document.refused.items()},
-        "problems": {name: {"code": e.code, "text": str(e)} for name, e in document.problems.items()},
-    }
-
-
-def _view_row(view: DocumentView, document: TypedDocument) -> dict[str, Any]:
-    return {
-        "document_id": view.document_id,
-        "schema_id": view.schema_id,
-        "owner": view.owner,
-        "view_id": [operation_id.hex() for operation_id in view.view_id],
-        "deleted": view.fields is None,
-    }
-
-
-def _fields(view: DocumentView, document: TypedDocument) -> dict[str, Any] | None:
-    """Return the fields as JSON; their types are those of the schema if it is known."""
-    from culm_models.conform.p2panda.messages import field_to_json
-
-    if view.fields is None:
-        return None
-    types = document.types or {}
-    return {
-        name: {
-            **field_to_json(field.value),
-            **({"type": types[name]} if name in types and name not in document.problems else {}),
-            "operation_id": field.operation_id.hex(),
-            "author": field.author.hex(),
-        }
-        for name, field in sorted(view.fields.items())
-    }
-
-
-def _summary(fields: dict[str, Any] | None) -> str:
-    if fields is None:
-        return ""
-    texts = [f"{name}: {field['value']}" for name, field in fields.items()]
-    return ", ".join(texts[:_SHOWN_FIELDS] + (["…"] if len(texts) > _SHOWN_FIELDS else []))
-
-
-def _notes(row: dict[str, Any]) -> Iterator[str]:
-    if row["waiting"]:
-        yield f"{row['waiting']} operations wait for {len(row['missing'])} that are missing"
-    for operation_id, code in row["refused"].items():
-        yield f"{operation_id} was refused: {code}"
-    for name, problem in row["problems"].items():
-        yield f"{name}: {problem['text']} ({problem['code']})"
-
-
 def _write(pieces: Iterable[bytes], file: BinaryIO) -> int:
     size = 0
     for piece in pieces:
@@ -243,5 +260,5 @@ def _write(pieces: Iterable[bytes], file: BinaryIO) -> int:
 
 app = noun(
     "Documents: what the operations of several authors amount to.",
-    {"list": list_documents, "show": show, "blob": blob},
+    {"list": list_documents, "show": show, "watch": watch, "blob": blob},
 )
