@@ -11,7 +11,7 @@ from culm_models.p2panda.documents.typed import TypedDocument, Typing
 from culm_models.p2panda.operations.identifiers import DocumentId, DocumentViewId, OperationId
 from culm_models.p2panda.operations.reader import Value
 from culm_topics.p2panda.documents.document_file import DocumentFile
-from culm_topics.p2panda.documents.errors import DocumentsError, ValueUnread
+from culm_topics.p2panda.documents.errors import ValueMissing, ValueUnread, ViewTooLarge
 from culm_topics.p2panda.documents.log_operations import LogOperations
 from culm_topics.p2panda.documents.record import DocumentField, DocumentRecord
 from culm_topics.p2panda.documents.selection import DocumentSelection
@@ -108,7 +108,7 @@ class CurrentDocuments:
         """Return a view without a scan: a present one, or one whose operations are known."""
         try:
             return self._present_view(view_id) or self._operations.view(view_id, scan=False)
-        except (UnknownViewError, DocumentsError):
+        except (UnknownViewError, ValueMissing, ViewTooLarge):
             return None
 
     def has_document(self, document_id: DocumentId) -> bool:
