@@ -25,7 +25,7 @@ _FOLLOWS_THE_ONE_BEFORE: Final = 0
 _DELETES: Final = 0
 
 
-class PastOperation(NamedTuple):
+class AppliedOperation(NamedTuple):
     """An operation that is applied: `names` are the fields that it sets; None if it deletes the document.
 
     `partition` and `offset` are its place in `logs`. A bottleneck is applied once, and when it was placed no
@@ -41,7 +41,7 @@ class PastOperation(NamedTuple):
     is_bottleneck: bool
 
 
-def packed_past(
+def packed_item(
     operation_id: OperationId,
     author: bytes,
     previous: tuple[OperationId, ...],
@@ -63,21 +63,21 @@ def packed_past(
     ]
 
 
-def pack_past(operations: Iterable[PastOperation], before: OperationId) -> list[list[Any]]:
+def pack_history(operations: Iterable[AppliedOperation], before: OperationId) -> list[list[Any]]:
     """Return operations as CBOR items; `before` is the id of the one before the first, or empty."""
     packed: list[list[Any]] = []
     for operation in operations:
-        packed.append(packed_past(*operation, before))
+        packed.append(packed_item(*operation, before))
         before = operation.id
     return packed
 
 
-def unpack_past(packed: Iterable[Sequence[Any]], before: OperationId) -> list[PastOperation]:
-    """Return the operations of `pack_past`."""
-    operations: list[PastOperation] = []
+def unpack_history(packed: Iterable[Sequence[Any]], before: OperationId) -> list[AppliedOperation]:
+    """Return the operations of `pack_history`."""
+    operations: list[AppliedOperation] = []
     for operation_id, author, previous, names, partition, offset, is_bottleneck in packed:
         operations.append(
-            PastOperation(
+            AppliedOperation(
                 operation_id,
                 author,
                 (before,) if previous == _FOLLOWS_THE_ONE_BEFORE else tuple(previous),

@@ -24,12 +24,12 @@ from culm_streaming.p2panda_documents.errors import DocumentFullError
 from culm_streaming.p2panda_documents.history import (
     PAGE_SIZE,
     RECENT_SIZE,
-    PastOperation,
+    AppliedOperation,
     append_to_pages,
-    pack_past,
-    packed_past,
+    pack_history,
+    packed_item,
     read_pages,
-    unpack_past,
+    unpack_history,
     write_pages,
 )
 from culm_streaming.p2panda_documents.rows import short_id
@@ -61,7 +61,7 @@ class Reduction:
     max_waiting: int
     is_changed: bool = False
     refused: list[tuple[ArrivedOperation, CulmError]] = field(default_factory=list)
-    wanted: dict[str, PastOperation] = field(default_factory=dict)
+    wanted: dict[str, AppliedOperation] = field(default_factory=dict)
 
     def add(self, arrivals: Iterable[tuple[str, ArrivedOperation]]) -> DocumentState:
         """Add operations with their schemas, in any order; repeats have no effect. Returns the new state."""
@@ -145,7 +145,7 @@ class Reduction:
         operation_id, previous, fields, partition, offset = arrival.operation
         author = arrival.log[:32]
         state.recent.append(
-            packed_past(
+            packed_item(
                 operation_id,
                 author,
                 previous,
@@ -169,7 +169,7 @@ class Reduction:
         """Apply operations that do not simply follow all heads, and those that waited for them."""
         state = self.state
         assert state is not None
-        past = unpack_past([*read_pages(self.store, self._short_id, state.paged), *state.recent], b"")
+        past = unpack_history([*read_pages(self.store, self._short_id, state.paged), *state.recent], b"")
         positions = {operation.id: position for position, operation in enumerate(past)}
         held = {arrival.operation.operation_id for arrival in waiting}
         new = [
@@ -241,7 +241,7 @@ class Reduction:
         state.missing = sorted(missing(waiting, known))[:MAX_MISSING]
 
     def _set_fields(
-        self, behind: Sequence[PastOperation], added: dict[OperationId, ArrivedOperation]
+        self, behind: Sequence[AppliedOperation], added: dict[OperationId, ArrivedOperation]
     ) -> None:
         """Bring the fields up to date with the end of the linear order."""
         state = self.state
@@ -270,13 +270,13 @@ class Reduction:
             ]
 
     def _replace_history(
-        self, past: Sequence[PastOperation], start: int, behind: Sequence[PastOperation]
+        self, past: Sequence[AppliedOperation], start: int, behind: Sequence[AppliedOperation]
     ) -> None:
         state = self.state
         assert state is not None
         first = start - start % PAGE_SIZE if start < state.paged else state.paged
         before = past[first - 1].id if first else b""
-        packed = pack_past([*past[first:start], *behind], before)
+        packed = pack_history([*past[first:start], *behind], before)
         if start < state.paged:
             state.paged = write_pages(self.store, self._short_id, first, packed)
             state.recent = []
@@ -299,7 +299,7 @@ class Reduction:
 
 
 def _last_bottleneck(
-    past: Sequence[PastOperation], positions: Mapping[OperationId, int], changed_at: int
+    past: Sequence[AppliedOperation], positions: Mapping[OperationId, int], changed_at: int
 ) -> int:
     """Return the last position up to `changed_at` of a bottleneck that is still one.
 
@@ -315,8 +315,8 @@ def _last_bottleneck(
 
 
 def _reordered(
-    past: Sequence[PastOperation], added: Iterable[ArrivedOperation]
-) -> tuple[list[PastOperation], bool]:
+    past: Sequence[AppliedOperation], added: Iterable[ArrivedOperation]
+) -> tuple[list[AppliedOperation], bool]:
     """Return the linear order from its bottleneck `past[0]` on, with the added operations.
 
     Also returns whether the last one is applied more than once.
@@ -331,7 +331,9 @@ def _reordered(
         operation_id, previous, fields, partition, offset = arrival.operation
         names = None if fields is None else tuple(fields)
         author = arrival.log[:32]
-        places[operation_id] = PastOperation(operation_id, author, previous, names, partition, offset, False)
+        places[operation_id] = AppliedOperation(
+            operation_id, author, previous, names, partition, offset, False
+        )
         graph.add(Node(operation_id, author, previous, names))
     graph.settle()
     bottlenecks = set(graph.bottlenecks)
