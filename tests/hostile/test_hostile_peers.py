@@ -123,7 +123,7 @@ async def run(target: FullEdge, folder: Path, names: tuple[str, ...]) -> None:
         slow_before = slow_turns(target)
         frozen: dict[str, float] = {}
         grown: dict[str, int] = {}
-        for name in (QUIET, BUSY, *names, AFTER):
+        for name in names:
             if name in (QUIET, AFTER):
                 latencies = await measure(pairs, _SECONDS)
             else:
@@ -142,9 +142,11 @@ async def run(target: FullEdge, folder: Path, names: tuple[str, ...]) -> None:
 
 
 async def test_some_attacks_in_short(target: FullEdge, tmp_path: Path) -> None:
-    await run(target, tmp_path, _SHORT)
+    # Without the rows that are there to be compared with: nobody reads the table.
+    await run(target, tmp_path, (*_SHORT, AFTER))
 
 
 @pytest.mark.soak
 async def test_every_attack(target: FullEdge, tmp_path: Path) -> None:
-    await run(target, tmp_path, tuple(_WANTED.split(",")) if _WANTED else tuple(ATTACKS))
+    attacks = _WANTED.split(",") if _WANTED else ATTACKS
+    await run(target, tmp_path, (QUIET, BUSY, *attacks, AFTER))
