@@ -36,7 +36,7 @@ def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
 def test_documents_are_those_of_the_model_and_equal_bytes_over_restarts(
     spark: SparkSession, kafka: KafkaSettings, tmp_path: Path
 ) -> None:
-    documents = histories(12, 25)
+    documents = histories(8, 20)
     records = in_logs(documents, seed=3)
     half = len(records) // 2
 
@@ -53,9 +53,9 @@ def test_documents_are_those_of_the_model_and_equal_bytes_over_restarts(
         return written(kafka)
 
     produce(kafka, "logs", records[:half])
-    run(kafka, "restarted", 60)
+    run(kafka, "restarted", 40)
     produce(kafka, "logs", [*records[half:], (log_key(b"k" * 32, 7), b"junk")])
-    in_parts = run(kafka, "restarted", 60)
+    in_parts = run(kafka, "restarted", 40)
     assert_reduced(in_parts, documents)
     assert [record.entry for record in read_rejected(kafka)] == [b"junk"]
     # From the beginning, in one batch, behind what is there: the newest records are the same bytes.
