@@ -39,5 +39,14 @@ def test_the_demo_converges(tmp_path: Path) -> None:
     assert {session["chapter"] for session in scene["sessions"]} >= {"catch-up", "empty index"}
     logs = sum(row["logs"] for row in scene["blocks"])
     assert figures["with logs from blocks"] == logs > 0
+    # Every document but the forked log's is the same at both edges and on the topic; one was edited at both.
+    assert figures["one edited at both edges at once"] == 4
+    assert figures["documents alike, peers and topic"] == logs - 2
+    unmerged, merged = scene["document"][:2], scene["document"][2:]
+    assert [row["holder"] for row in unmerged] == ["peer-1", "peer-2"]
+    assert [row["holder"] for row in merged] == ["peer-1", "peer-2", "topic documents"]
+    for rows, heads in ((unmerged, 2), (merged, 1)):
+        assert {row["heads"] for row in rows} == {heads}
+        assert len({row["digest"] for row in rows}) == 1
     # The fork's branch is in `logs` beyond what counts as common.
     assert sum(row["entries"] for row in scene["blocks"]) == figures["in logs, on common branches"] + 4

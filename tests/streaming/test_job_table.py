@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from culm_infra.cli.job import chosen_jobs
 from culm_infra.cli.root import run
+from culm_infra.settings.tree import JobSection
 from culm_models.lifts import LIFTS
 from culm_streaming import session
 from culm_streaming.blocks.settings import HeightsSettings
@@ -78,9 +80,23 @@ def test_the_table_is_read_without_spark() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_job_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["job", "run", "tide"]) == 2
-    assert "culm job list" in capsys.readouterr().err
+@pytest.mark.parametrize("names", [["tide"], ["all", "tide"]])
+def test_a_job_that_is_not_there_is_a_usage_error(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["job", "run", *names]) == 2
+    shown = capsys.readouterr().err
+    assert "'tide'" in shown and "culm job list" in shown
+
+
+def test_one_process_runs_several_jobs_and_groups_each_job_once() -> None:
+    assert chosen_jobs(["documents", "all", "logs"]) == ("documents", "logs", "version-vectors", "blocks")
+
+
+def test_a_process_of_several_groups_serves_its_metrics_on_the_port_of_the_first() -> None:
+    section = JobSection(metrics_port={"all": 9101, "documents": 9102})
+    assert section.metrics_port_of("all+documents") == 9101
+    assert section.metrics_port_of("documents") == 9102
 
 
 def test_a_job_of_one_entry_is_listed_and_has_its_rights(

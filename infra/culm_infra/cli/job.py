@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -49,14 +50,14 @@ def list_(*, results: Results) -> None:
 
 def run(
     context: typer.Context,
-    which: Annotated[
-        str,
+    names: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="JOB|GROUP",
-            help="A job, or all of a group; `culm job list` shows them.",
+            metavar="[JOB|GROUP]...",
+            help="Jobs, and groups of which all jobs run; `culm job list` shows them. By default: all.",
             autocompletion=_complete_job,
         ),
-    ] = DEFAULT_GROUP,
+    ] = None,
     *,
     kafka: ClusterFlags,
     master: Annotated[str | None, typer.Option(help="The Spark master (local[*] by default).")] = None,
@@ -101,23 +102,22 @@ def run(
     ] = None,
     log_format: options.LogFormat = None,
 ) -> None:
-    """Run a job or a group of jobs, resuming from their checkpoints, until stopped or until one fails.
+    """Run jobs in one process, resuming from their checkpoints, until stopped or until one fails.
 
     The group `all` has the jobs that replicated logs need; other jobs run if they are named. Exit status: 0
     stopped, or done with --once; 1 failed, an operator must intervene; 75 a temporary failure lasted too
     long, start it again.
 
-    Example: `culm job run --once`
+    Example: `culm job run --once`; `culm job run all documents`
     """
     from culm_infra.running import deployment_name
     from culm_infra.settings import resolve_kafka, stack_directory
     from culm_streaming.errors import StreamingError
     from culm_topics.errors import TopicsError
 
-    try:
-        jobs = jobs_of(which)
-    except KeyError:
-        raise typer.BadParameter(f"no job or group is called {which!r}: see `culm job list`") from None
+    chosen = tuple(dict.fromkeys(names or (DEFAULT_GROUP,)))
+    which = "+".join(chosen)
+    jobs = chosen_jobs(chosen)
     for flag, heeding in JOB_FLAGS.items():
         if not set(jobs) & set(heeding):
             refuse(context, [flag], f"is for {' and '.join(heeding)}, and runs with none of them")
@@ -158,6 +158,17 @@ def run(
         print_error(error)
         say(f"Spark's log: {log_file}")
         raise typer.Exit(exit_status(error)) from error
+
+
+def chosen_jobs(chosen: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the jobs that these jobs and groups are, each once. Raises `typer.BadParameter`."""
+    jobs: dict[str, None] = {}
+    for name in chosen:
+        try:
+            jobs.update(dict.fromkeys(jobs_of(name)))
+        except KeyError:
+            raise typer.BadParameter(f"no job or group is called {name!r}: see `culm job list`") from None
+    return tuple(jobs)
 
 
 def job_settings(settings: CulmSettings, jobs: tuple[str, ...]) -> dict[str, Any]:

@@ -123,8 +123,12 @@ class JobSection(ProtocolJobs):
         return value
 
     def metrics_port_of(self, which: str) -> int | None:
-        """Return the port of the process that runs a job or group; None if it serves no metrics."""
-        return self.metrics_port.get(which) if isinstance(self.metrics_port, dict) else self.metrics_port
+        """Return the port of the process that runs a job or group; None if it serves no metrics.
+
+        A process that runs several of them, joined by `+`, has the port of the first.
+        """
+        first, _, _ = which.partition("+")
+        return self.metrics_port.get(first) if isinstance(self.metrics_port, dict) else self.metrics_port
 
 
 def _check_peer(text: str) -> str:

@@ -31,6 +31,7 @@ from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.demo.p2panda import run
 from culm_infra.demo.p2panda.actors import FinishedSessions, LiveClock
 from culm_infra.demo.p2panda.audit import BlockAudit, RejectedSummary
+from culm_infra.demo.p2panda.concurrent_edits import ConcurrentEdits
 from culm_infra.demo.p2panda.convergence import (
     ConnectorStart,
     Evidence,
@@ -38,6 +39,7 @@ from culm_infra.demo.p2panda.convergence import (
     check_convergence,
     signed_entries,
 )
+from culm_infra.demo.p2panda.documents import DocumentAudit
 from culm_infra.demo.p2panda.plan import make_plan
 from culm_infra.errors import NotReached
 from culm_infra.protocols import DEMOS
@@ -235,13 +237,16 @@ def evidence(**changed: Any) -> Evidence:
         "vectors": Vectors({peer_id: dict(heights) for peer_id in PEER_IDS}),
         "rejected": RejectedSummary({"bamboo.fork": 1}, {PLAN.fork.log}),
         "blocks": BlockAudit((), 0, 0),
+        "documents": DocumentAudit(),
     }
     return Evidence(**(settled | changed))
 
 
 def judged(gathered: Evidence) -> SceneFigures:
+    west, east = ACTORS
+    edits = ConcurrentEdits((west, east), PLAN.editors, {})
     return check_convergence(
-        PLAN, ACTORS, gathered, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), FinishedSessions("")
+        PLAN, ACTORS, gathered, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), FinishedSessions(""), edits
     )
 
 
@@ -255,6 +260,7 @@ def test_every_condition_is_named_with_what_it_lacks() -> None:
         logs=list(signed_entries(PLAN).items())[3:],
         rejected=RejectedSummary({}, set()),
         blocks=BlockAudit((), 5, 0),
+        documents=DocumentAudit(documents=9, behind=2),
     )
     gathered.vectors.by_peer[PEER_IDS[1]][log] -= 1
     gap = f"{log[0].hex()}/{log[1]}: {WANTED[log][1] - 1} of {WANTED[log][1]}"
@@ -263,11 +269,14 @@ def test_every_condition_is_named_with_what_it_lacks() -> None:
         "the forked log is not on rejected",
         f"peer-2 is 1 entries behind in version-vectors ({gap})",
         "blocks is behind logs in 5 logs",
+        "the topic documents is behind in 2 documents",
     ]
 
 
 def test_what_no_waiting_mends_is_wrong() -> None:
-    scene = judged(evidence(blocks=BlockAudit((), 3, 0, ahead_logs=1)))
+    documents = DocumentAudit(documents=9, behind=2, differing=1)
+    scene = judged(evidence(blocks=BlockAudit((), 3, 0, ahead_logs=1), documents=documents))
+    assert "documents alike, peers and topic: 6, not = 7" in scene.problems
     assert "blocks has more than logs of 1 logs" in scene.problems
     assert "sessions of set reconciliation: 0, not ≥ 1" in scene.problems
     assert "blocks is behind logs in 2 logs" in scene.unreached
@@ -294,7 +303,7 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
         FinishedSessions("catch-up"),
         random.Random(1),
     )
-    assert await story.settled() is gathered
+    assert await story.settled({}) is gathered
     why = "not reached in time: blocks is behind logs in 1 logs; nothing changed for -1 s"
     assert (story.gave_up, lines) == ({"catch-up": why}, [why])
 

@@ -23,7 +23,8 @@ def demo(
     The demo starts Kafka, the Spark jobs, two connectors and some peers with overlapping histories (one of
     them real, one forked). They catch up by set reconciliation and go live. It kills a connector with SIGKILL
     and starts it again, starts the other connector with an empty index from the topic `blocks`, and finally
-    compares byte for byte what every peer holds. Exit status 0: converged; 3: not.
+    compares byte for byte what every peer holds. Two peers at the two edges edit one document at the same
+    time; its fields must be the same at both and on the topic `documents`. Exit status 0: converged; 3: not.
 
     `culm demo sds` shows channels with causal order and acknowledgements instead.
 

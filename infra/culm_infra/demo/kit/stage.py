@@ -106,8 +106,11 @@ class DemoStage:
         checkpoints: str = "checkpoints",
         **variables: str,
     ) -> CulmProcess:
-        """Create a streaming job, or all jobs of a group, with checkpoints in the demo's directory."""
-        arguments = ("job", "run", which, "--checkpoints", str(self.directory / checkpoints))
+        """Create a process of streaming jobs, with checkpoints in the demo's directory.
+
+        `which` has the names of jobs and groups, separated by spaces.
+        """
+        arguments = ("job", "run", *which.split(), "--checkpoints", str(self.directory / checkpoints))
         return self.process(f"the job {which}", arguments, kafka, log, **variables)
 
     def connector(

@@ -142,8 +142,8 @@ async def enter(
         actor = PeerActor(peer_plan, await stack.enter_async_context(peer))
         peer.stored_listeners.append(lambda entries, actor=actor: clock.arrived(actor, entries))  # type: ignore[misc]
         peer.listeners.append(partial(sessions.record, peer_plan.name))
-        await _add(actor, [pair for log in peer_plan.logs for pair in _before_fork(log, plan.fork)])
-        await _add(actor, peer_plan.writer.entries)
+        await add(actor, [pair for log in peer_plan.logs for pair in _before_fork(log, plan.fork)])
+        await add(actor, peer_plan.writer.entries)
         actors.append(actor)
     return actors
 
@@ -158,16 +158,17 @@ async def fork_live(actors: Sequence[PeerActor], fork: Fork) -> None:
         [pair for log in actor.plan.logs for pair in log.entries[len(_before_fork(log, fork)) :]]
         for actor in actors
     ]
-    await asyncio.gather(*(_add(actor, branch[:1]) for actor, branch in zip(actors, branches, strict=True)))
+    await asyncio.gather(*(add(actor, branch[:1]) for actor, branch in zip(actors, branches, strict=True)))
     for actor, branch in zip(actors, branches, strict=True):
-        await _add(actor, branch[1:])
+        await add(actor, branch[1:])
 
 
 def _before_fork(log: DemoLog, fork: Fork) -> Sequence[EntryPair]:
     return log.entries[: fork.common] if (log.public_key, log.log_id) == fork.log else log.entries
 
 
-async def _add(actor: PeerActor, pairs: Sequence[EntryPair]) -> None:
+async def add(actor: PeerActor, pairs: Sequence[EntryPair]) -> None:
+    """Store entries at the actor, which sends them to its edge. Raises `DemoError`."""
     for refusal in await actor.peer.add(pairs):
         if refusal is not None:
             raise DemoError(f"{actor.plan.name} refused a piece of its own history: {refusal}")

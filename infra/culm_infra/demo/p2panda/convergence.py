@@ -11,6 +11,8 @@ from culm_infra.demo.kit.report import Listing, SceneFigures, in_ms, percentile,
 from culm_infra.demo.p2panda import audit
 from culm_infra.demo.p2panda.actors import FinishedSessions, PeerActor
 from culm_infra.demo.p2panda.audit import BlockAudit, Bytes, EntryKey, RejectedSummary, audit_blocks
+from culm_infra.demo.p2panda.concurrent_edits import EDITED_DOCUMENT, ConcurrentEdits
+from culm_infra.demo.p2panda.documents import DocumentAudit, Records, compare_documents, read_documents
 from culm_infra.demo.p2panda.plan import DemoPlan
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
@@ -49,6 +51,7 @@ class Evidence:
     vectors: Vectors
     rejected: RejectedSummary
     blocks: BlockAudit
+    documents: DocumentAudit
 
     def logs_of(self, actor: PeerActor) -> list[LogKey]:
         """Return the logs in the actor's schemas."""
@@ -87,22 +90,28 @@ class Evidence:
                 conditions.append((behind, text))
         behind = self.blocks.differing_logs - self.blocks.ahead_logs
         conditions.append((behind, f"blocks is behind logs in {behind} logs"))
+        behind = self.documents.behind
+        conditions.append((behind, f"the topic documents is behind in {behind} documents"))
         return [text for count, text in conditions if count]
 
 
-def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Evidence:
-    """Read the topics in their present state."""
+def gather(
+    kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]], held: Mapping[str, Records]
+) -> Evidence:
+    """Read the topics in their present state; `held` are the documents of peers by their names."""
     logs = audit.read_logs(kafka)
     heights: dict[LogKey, int] = {}
     for (public_key, log_id, seq_num), _ in logs:
         heights[public_key, log_id] = max(seq_num, heights.get((public_key, log_id), 0))
     rejected = audit.read_rejected(kafka)
-    return Evidence(wanted, logs, read_vectors(kafka), rejected, audit_blocks(kafka, heights))
+    documents = compare_documents(held, read_documents(kafka)) if held else DocumentAudit()
+    return Evidence(wanted, logs, read_vectors(kafka), rejected, audit_blocks(kafka, heights), documents)
 
 
 def signed_entries(plan: DemoPlan) -> dict[EntryKey, Bytes]:
     """Return every signed entry on a common branch, by its key."""
-    logs = [*plan.logs, plan.trunk, *(peer.writer.log() for peer in plan.peers)]
+    writers = [*(peer.writer for peer in plan.peers), *plan.editors]
+    logs = [*plan.logs, plan.trunk, *(writer.log() for writer in writers)]
     return {
         (log.public_key, log.log_id, seq_num): pair
         for log in logs
@@ -144,6 +153,7 @@ def check_convergence(
     evidence: Evidence,
     timings: Timings,
     sessions: FinishedSessions,
+    edits: ConcurrentEdits,
 ) -> SceneFigures:
     """Compare all peers and topics, and report differences."""
     scene = SceneFigures("p2panda", "Peers at two edges", unreached=evidence.unmet(plan, actors))
@@ -167,6 +177,13 @@ def check_convergence(
             limit=4,
         ),
         Listing(
+            "document",
+            "One document, edited at both edges at once: the peers and the job reduce it alike",
+            EDITED_DOCUMENT,
+            edits.rows(evidence.documents),
+            words=2,
+        ),
+        Listing(
             "peers", "In the end: entries held, version vectors, live latency in ms", PEERS, peers, words=2
         ),
     ]
@@ -182,6 +199,8 @@ def check_convergence(
     scene.add_problem(blocks.ahead_logs, f"blocks has more than logs of {blocks.ahead_logs} logs")
     wrong = blocks.wrong_fingerprints
     scene.add_problem(wrong, f"{wrong} blocks have a fingerprint that is not that of their heights")
+    documents = evidence.documents
+    scene.add_problem(edits.differs, "the peers reduced the document with two heads to different bytes")
     forked = len(evidence.rejected.forked)
     scene.add_problem(forked > _FORKS, f"{forked} forked logs found, {_FORKS} made")
     refused = ", ".join(f"{code} {count}" for code, count in sorted(evidence.rejected.by_code.items()))
@@ -191,6 +210,11 @@ def check_convergence(
     scene.show("in logs, on common branches", logs.held, "entries")
     scene.show("forked logs found", forked)
     scene.show("on the topic rejected", refused or "nothing")
+    edited = documents.topic.get(edits.document_id)
+    # Documents that the topic has not reached yet are among the conditions, and are no problem.
+    reached = documents.documents - documents.behind
+    scene.equal("documents alike, peers and topic", documents.alike, reached)
+    scene.show("one edited at both edges at once", 0 if edited is None else edited.version, "operations")
     scene.at_least("sessions of set reconciliation", len(sessions.done), 1)
     scene.show("caught up after", timings.catch_up_s, "s")
     scene.show("whole again after kill -9", timings.recovery_s, "s")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -60,7 +60,10 @@ class DemoLog:
 
 
 class DemoLogWriter:
-    """Writes one document's log: a CREATE, then an UPDATE for every further entry."""
+    """Writes a log of one document: a CREATE, then an UPDATE for every further entry.
+
+    A second log of the document starts with an UPDATE.
+    """
 
     def __init__(self, key_pair: KeyPair, log_id: int, schema: str) -> None:
         self.key_pair = key_pair
@@ -69,14 +72,20 @@ class DemoLogWriter:
         self.entries: list[EntryPair] = []
         self._hashes: list[bytes] = []
 
-    def append(self, fields: dict[str, Value]) -> EntryPair:
-        """Sign one more operation with these fields. Returns its entry and operation."""
+    @property
+    def latest(self) -> bytes:
+        """Operation id of the newest entry."""
+        return self._hashes[-1]
+
+    def append(self, fields: dict[str, Value], previous: Sequence[bytes] = ()) -> EntryPair:
+        """Sign one more operation with these fields. Returns its entry and operation.
+
+        It follows `previous`, by default the newest operation of this log.
+        """
         seq_num = len(self.entries) + 1
+        follows = tuple(sorted(previous)) or tuple(self._hashes[-1:])
         operation = encode_operation(
-            "create" if seq_num == 1 else "update",
-            self.schema_id,
-            previous=None if seq_num == 1 else (self._hashes[-1],),
-            fields=fields,
+            "update" if follows else "create", self.schema_id, previous=follows or None, fields=fields
         )
         entry = sign_entry(
             self.key_pair,
@@ -188,12 +197,16 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class DemoPlan:
-    """All peers and histories. ``logs``: all histories except the forked log; ``trunk``: its common part."""
+    """All peers and histories. ``logs``: all histories except the forked log; ``trunk``: its common part.
+
+    ``editors`` write the logs of the document that the first two peers edit; both logs are empty at first.
+    """
 
     peers: tuple[PeerPlan, ...]
     logs: tuple[DemoLog, ...]
     trunk: DemoLog
     fork: Fork
+    editors: tuple[DemoLogWriter, DemoLogWriter]
 
     @property
     def schema_ids(self) -> tuple[str, ...]:
@@ -249,4 +262,5 @@ def make_plan(peer_count: int, entry_count: int, seed: int) -> DemoPlan:
         for index in range(peer_count)
     )
     fork = Fork(trunk.key_pair.public_key, trunk.log_id, FORK_AFTER)
-    return DemoPlan(peers, tuple(real + logs), trunk.log(), fork)
+    editors = make_writer(source, 0, SCHEMAS[0], 0), make_writer(source, 0, SCHEMAS[0], 0)
+    return DemoPlan(peers, tuple(real + logs), trunk.log(), fork, editors)

@@ -7,7 +7,7 @@ import random
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,9 @@ from culm_infra.demo.kit.report import DemoReport
 from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.demo.p2panda import actors as demo_actors
 from culm_infra.demo.p2panda.actors import FinishedSessions, LiveClock, PeerActor
+from culm_infra.demo.p2panda.concurrent_edits import ConcurrentEdits
 from culm_infra.demo.p2panda.convergence import ConnectorStart, Evidence, Timings, check_convergence, gather
+from culm_infra.demo.p2panda.documents import Records, held_documents
 from culm_infra.demo.p2panda.plan import EDGES, DemoPlan, make_fields, make_plan
 from culm_infra.demo.p2panda.size import P2pandaDemoSize
 from culm_infra.errors import NotReached
@@ -139,13 +141,21 @@ class P2pandaStory:
         match = _BLOCKS_HAVE.search(connector.printed())
         return ConnectorStart(served_s, int(match[1]) if match is not None else 0)
 
-    async def settled(self) -> Evidence:
-        """Read the topics until nothing is in transit to them, or nothing changes any more."""
+    def documents(self) -> dict[str, Records]:
+        """Reduce the documents at one peer of each edge; that of the forked log differs by nature."""
+        logs = [log for log in self.wanted if log != self.plan.fork.log]
+        return {actor.plan.name: held_documents(actor, logs) for actor in self.actors[: len(EDGES)]}
+
+    async def settled(self, held: Mapping[str, Records]) -> Evidence:
+        """Read the topics until nothing is in transit to them, or nothing changes any more.
+
+        `held` are documents of peers by their names, with which the topic `documents` is compared.
+        """
         evidence, missing = None, [""]
 
         async def are_complete() -> bool:
             nonlocal evidence, missing
-            evidence = await asyncio.to_thread(gather, self.kafka, self.wanted)
+            evidence = await asyncio.to_thread(gather, self.kafka, self.wanted, held)
             missing = evidence.unmet(self.plan, self.actors)
             return not missing
 
@@ -165,7 +175,7 @@ async def play(size: P2pandaDemoSize, stage: DemoStage) -> DemoReport:
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))
-        jobs = stage.job("all", kafka, log="jobs")
+        jobs = stage.job("all documents", kafka, log="jobs")
         connectors = [stage.connector(*edge, kafka) for edge in zip(EDGES, ports, strict=True)]
         stage.show("starting the Spark jobs and two connectors")
         for process in (jobs, *connectors):
@@ -189,12 +199,17 @@ async def play(size: P2pandaDemoSize, stage: DemoStage) -> DemoReport:
         await story.publish(before)
         await story.all_hold()
 
+        stage.show("two peers edit one document at the same time, one at each edge")
+        west, east = actors[: len(EDGES)]
+        edits = ConcurrentEdits((west, east), plan.editors, story.wanted)
+        await edits.play(story.all_hold)
+
         stage.show(f"kill -9 of the connector {EDGES[_KILLED_EDGE]}, and on with publishing")
         clock.measuring, sessions.chapter = False, "after kill -9"
         recovery_s = await _timed(story.kill_and_recover(around))
 
         stage.show("waiting for the streaming jobs")
-        await story.settled()
+        await story.settled({})
 
         stage.show(
             f"starting the connector {EDGES[_EMPTIED_EDGE]} with an empty index: it starts from blocks"
@@ -205,9 +220,9 @@ async def play(size: P2pandaDemoSize, stage: DemoStage) -> DemoReport:
         await story.all_hold()
 
         stage.show("comparing everything byte for byte")
-        evidence = await story.settled()
+        evidence = await story.settled(story.documents())
         timings = Timings(catch_up_s, recovery_s, warm_start)
-        scene = check_convergence(plan, actors, evidence, timings, sessions)
+        scene = check_convergence(plan, actors, evidence, timings, sessions, edits)
         for chapter, why in story.gave_up.items():
             scene.show(f"gave up waiting ({chapter})", why)
         scene.duration_s = time.monotonic() - started_s
