@@ -175,7 +175,9 @@ async def play(size: P2pandaDemoSize, stage: DemoStage) -> DemoReport:
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))
-        jobs = stage.job("all documents", kafka, log="jobs")
+        # The topics of a demo are small: a micro-batch of a cold JVM costs by its tasks and shards.
+        few = {"CULM_JOB__STATE_PARTITIONS": "2", "CULM_JOB__SHARDS": "2"}
+        jobs = stage.job("all documents", kafka, log="jobs", **few)
         connectors = [stage.connector(*edge, kafka) for edge in zip(EDGES, ports, strict=True)]
         stage.show("starting the Spark jobs and two connectors")
         for process in (jobs, *connectors):
