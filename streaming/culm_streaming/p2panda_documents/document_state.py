@@ -29,7 +29,9 @@ StoredField = list[Any]
 
 @dataclass(slots=True)
 class DocumentState:
-    """One document. `recent` is packed (`history`), behind `paged` operations in pages.
+    """One document. `recent` has the `recent_count` newest operations, packed (`history`).
+
+    `pages` has the number of earlier ones in each page. `last_id` is the last operation of the order.
 
     `ends_with_head` tells whether the last operation of the order is a head that is applied once. `fields` is
     None once the document is deleted. `waiting` counts the operations that wait; `missing` and `waiting_ids`
@@ -45,18 +47,14 @@ class DocumentState:
     ends_with_head: bool = True
     fields: dict[str, StoredField] | None = field(default_factory=dict)
     has_too_many_fields: bool = False
-    recent: list[list[Any]] = field(default_factory=list)
-    paged: int = 0
+    last_id: OperationId = b""
+    recent: bytes = b""
+    recent_count: int = 0
+    pages: list[int] = field(default_factory=list)
     waiting: int = 0
     missing: list[OperationId] = field(default_factory=list)
     waiting_ids: list[OperationId] = field(default_factory=list)
     refused: list[tuple[OperationId, str]] = field(default_factory=list)
-
-    @property
-    def last_id(self) -> OperationId:
-        """The last operation of the order if it is in `recent`, else empty."""
-        last: OperationId = self.recent[-1][0] if self.recent else b""
-        return last
 
     def encode(self) -> bytes:
         """Return the state as bytes."""
@@ -70,8 +68,10 @@ class DocumentState:
                 self.ends_with_head,
                 self.fields,
                 self.has_too_many_fields,
+                self.last_id,
                 self.recent,
-                self.paged,
+                self.recent_count,
+                self.pages,
                 self.waiting,
                 self.missing,
                 self.waiting_ids,

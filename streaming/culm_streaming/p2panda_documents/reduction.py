@@ -22,12 +22,12 @@ from culm_streaming.errors import StateMissingError
 from culm_streaming.p2panda_documents.document_state import DocumentState
 from culm_streaming.p2panda_documents.errors import DocumentFullError
 from culm_streaming.p2panda_documents.history import (
-    PAGE_SIZE,
-    RECENT_SIZE,
+    RECENT_BYTES,
     AppliedOperation,
     append_to_pages,
     pack_history,
     packed_item,
+    page_of,
     read_pages,
     unpack_history,
     write_pages,
@@ -62,6 +62,8 @@ class Reduction:
     is_changed: bool = False
     refused: list[tuple[ArrivedOperation, CulmError]] = field(default_factory=list)
     wanted: dict[str, AppliedOperation] = field(default_factory=dict)
+    appended: list[bytes] = field(default_factory=list)
+    """Packed operations behind those of the state."""
 
     def add(self, arrivals: Iterable[tuple[str, ArrivedOperation]]) -> DocumentState:
         """Add operations with their schemas, in any order; repeats have no effect. Returns the new state."""
@@ -144,7 +146,7 @@ class Reduction:
         assert state is not None
         operation_id, previous, fields, partition, offset = arrival.operation
         author = arrival.log[:32]
-        state.recent.append(
+        self.appended.append(
             packed_item(
                 operation_id,
                 author,
@@ -156,6 +158,7 @@ class Reduction:
                 state.last_id,
             )
         )
+        state.last_id = operation_id
         state.heads = {operation_id}
         state.version += 1
         self.is_changed = True
@@ -169,7 +172,8 @@ class Reduction:
         """Apply operations that do not simply follow all heads, and those that waited for them."""
         state = self.state
         assert state is not None
-        past = unpack_history([*read_pages(self.store, self._short_id, state.paged), *state.recent], b"")
+        self._join_appended()
+        past = unpack_history(read_pages(self.store, self._short_id, state.pages) + state.recent)
         positions = {operation.id: position for position, operation in enumerate(past)}
         held = {arrival.operation.operation_id for arrival in waiting}
         new = [
@@ -274,22 +278,34 @@ class Reduction:
     ) -> None:
         state = self.state
         assert state is not None
-        first = start - start % PAGE_SIZE if start < state.paged else state.paged
-        before = past[first - 1].id if first else b""
-        packed = pack_history([*past[first:start], *behind], before)
-        if start < state.paged:
-            state.paged = write_pages(self.store, self._short_id, first, packed)
-            state.recent = []
-        else:
-            state.recent = packed
+        number, first = len(state.pages), len(past) - state.recent_count
+        is_paged = start < first
+        if is_paged:
+            number, first = page_of(state.pages, start)
+        packed = pack_history([*past[first:start], *behind], past[first - 1].id if first else b"")
+        if is_paged:
+            state.pages = write_pages(self.store, self._short_id, state.pages[:number], packed)
+            packed = []
+        state.recent, state.recent_count = b"".join(packed), len(packed)
+        state.last_id = behind[-1].id
+
+    def _join_appended(self) -> None:
+        state = self.state
+        assert state is not None
+        state.recent += b"".join(self.appended)
+        state.recent_count += len(self.appended)
+        self.appended.clear()
 
     def _settle(self) -> None:
         """Keep the limits of the state."""
         state = self.state
         assert state is not None
-        if len(state.recent) >= RECENT_SIZE:
-            state.paged = append_to_pages(self.store, self._short_id, state.paged, state.recent)
-            state.recent = []
+        self._join_appended()
+        if len(state.recent) >= RECENT_BYTES:
+            state.pages = append_to_pages(
+                self.store, self._short_id, state.pages, state.recent, state.recent_count
+            )
+            state.recent, state.recent_count = b"", 0
         if state.fields is not None and len(state.fields) > MAX_FIELDS:
             state.has_too_many_fields = True
             state.fields = {name: state.fields[name] for name in islice(sorted(state.fields), MAX_FIELDS)}

@@ -67,9 +67,8 @@ def test_records_are_those_of_the_model_however_operations_arrive(
 @settings(max_examples=40)
 def test_a_history_of_many_pages_is_that_of_the_model(seed: int, late: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (pages, reduction):
-            patch.setattr(module, "PAGE_SIZE", 8)
-        patch.setattr(reduction, "RECENT_SIZE", 3)
+        patch.setattr(pages, "PAGE_SIZE", 8)
+        patch.setattr(reduction, "RECENT_BYTES", 300)
         test_records_are_those_of_the_model_however_operations_arrive.hypothesis.inner_test(  # type: ignore[attr-defined]
             seed, 150, late, 0.0
         )
