@@ -13,6 +13,7 @@ from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush
 from bench.rig import Rig
+from bench.sds_channel import exponent
 from culm_models.bamboo.hashes import YASMF
 from culm_models.p2panda.operations.operation import encode_operation
 from culm_streaming.p2panda_documents.document_state import DocumentState
@@ -84,28 +85,28 @@ def run(settings: BenchSettings) -> list[Ratio]:
 
 def _fold(settings: BenchSettings) -> list[Ratio]:
     """Measure the reduction alone: growth with a document's length, and the late update."""
-    size = 5_000 if settings.quick else _LATE
+    sizes = (500, 5_000) if settings.quick else (1_000, 10_000, _LATE)
+    taken = [min(_Document(random.Random(n)).seconds_for(size) for n in range(3)) for size in sizes]
     document = _Document(random.Random(3))
-    early = document.seconds_for(size // 10)
-    document.seconds_for(size - 2 * (size // 10))
-    late = document.seconds_for(size // 10)
+    document.seconds_for(sizes[-1])
     ordinary = document.seconds_for(1)
     worst = document.seconds_for_late_update()
-    say(f"  a late update of the create among {size:,} operations: {worst:.2f} s")
+    say(f"  a late update of the create among {sizes[-1]:,} operations: {worst:.2f} s")
     return [
         Ratio(
             "documents",
-            f"an operation late in {size:,} of a document",
-            late,
-            early,
-            "s",
-            "as many early ones",
+            f"a document of {sizes[0]:,} to {sizes[-1]:,} operations, exponent of processor time",
+            exponent(sizes, taken),
+            1,
+            "",
+            "linear",
             goal=_GROWTH_GOAL,
             higher_is_better=False,
+            details={"sizes": sizes, "seconds": taken},
         ),
         Ratio(
             "documents",
-            f"a late update of the create, {size:,} operations",
+            f"a late update of the create, {sizes[-1]:,} operations",
             worst,
             ordinary,
             "s",
@@ -126,19 +127,19 @@ class _Document:
     ids: list[bytes] = field(default_factory=list)
 
     def seconds_for(self, count: int, *, batch: int = 50) -> float:
-        """Return the time of `count` operations, each of which follows all heads, in micro-batches."""
+        """Return the processor time of `count` operations, each of which follows all heads, in micro-batches."""
         arrivals = [self._arrival(self.ids[-1:]) for _ in range(count)]
-        started = time.perf_counter()
+        started = time.process_time()
         for start in range(0, count, batch):
             self._take(arrivals[start : start + batch])
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     def seconds_for_late_update(self) -> float:
-        """Return the time of an update that follows the create alone."""
+        """Return the processor time of an update that follows the create alone."""
         arrival = self._arrival(self.ids[:1])
-        started = time.perf_counter()
+        started = time.process_time()
         self._take([arrival])
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     def _arrival(self, previous: list[bytes]) -> ArrivedOperation:
         operation_id = YASMF.prefix + self.source.randbytes(32)

@@ -1,8 +1,8 @@
 """The operations of a document in their linear order, as the state keeps them: without their values.
 
 The newest ones are with the document's other state, in `recent`. Earlier ones are in pages of about
-`PAGE_SIZE`, which are read only when an operation arrives that does not follow all heads. Packed operations are
-CBOR items one behind the other, so that adding one decodes none.
+`PAGE_SIZE`, read only when an operation arrives that does not follow all heads. Packed operations are CBOR
+items one behind the other, so that adding one decodes none.
 """
 
 from __future__ import annotations
