@@ -127,7 +127,7 @@ class _Document:
     ids: list[bytes] = field(default_factory=list)
 
     def seconds_for(self, count: int, *, batch: int = 50) -> float:
-        """Return the processor time of `count` operations, each of which follows all heads, in micro-batches."""
+        """Return the processor time of `count` operations that follow all heads, in micro-batches."""
         arrivals = [self._arrival(self.ids[-1:]) for _ in range(count)]
         started = time.process_time()
         for start in range(0, count, batch):
