@@ -52,7 +52,7 @@ def test_what_the_readme_says_can_be_pasted(tmp_path: Path) -> None:
     commands = block("Five minutes with Kafka", number=1)
     assert commands.count(EDGE) == 2
     commands = commands.replace(EDGE, f"127.0.0.1:{free_ports(1)[0]}")
-    ends = re.search(r"`(kill %1 %2 %3); (culm stack down)` ends them", section("Five minutes with Kafka"))
+    ends = re.search(r"`(kill %1 %2); (culm stack down)` ends them", section("Five minutes with Kafka"))
     assert ends is not None
     (tmp_path / "consumer.py").write_text(block("Consume", "python"))
     script = f"""

@@ -141,7 +141,8 @@ def test_rights_are_printed_without_a_broker(capsys: Capture) -> None:
     assert run(["topics", "acls", "--as", "script", "--principal", "consumer=User:me"]) == 0
     shown = capsys.readouterr().out
     assert (
-        "\ngrant --allow-principal User:me --operation Read --operation Describe --topic culm.logs" in shown
+        "\ngrant --allow-principal User:me --operation Read --operation Describe --topic culm.documents"
+        in shown
     )
     assert "--allow-principal User:culm-job " in shown
 
@@ -155,7 +156,7 @@ def test_rights_are_printed_as_strimzi_users(capsys: Capture) -> None:
     rules = shown.split("      - resource:\n")[1:]
     assert rules[0] == (
         "          type: topic\n"
-        '          name: "culm.logs"\n'
+        '          name: "culm.documents"\n'
         "          patternType: literal\n"
         "        operations: [Read, Describe]\n"
     )

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
+from culm_models.bamboo.hashes import YASMF
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx import write_vector
@@ -18,6 +19,7 @@ from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_topics.chotki import records as chotki
 from culm_topics.dag import records as dags
 from culm_topics.logs import records as logs
+from culm_topics.p2panda.documents import record as documents
 from culm_topics.records import RejectedRecord
 from culm_topics.sds import records as sds
 from culm_topics.sds.keys import MAX_ID_BYTES
@@ -81,6 +83,23 @@ LOGS: dict[type, Strategy] = {
     logs.PayloadChunkRecord: payload_chunks,
     logs.HoldingRecord: st.builds(logs.HoldingRecord, log_keys, runs, runs, runs),
     logs.CoverageRecord: st.builds(logs.CoverageRecord, runs, runs, runs, uints),
+}
+
+# Documents of p2panda.
+operation_ids = st.binary(min_size=32, max_size=32).map(lambda digest: YASMF.prefix + digest)
+views = st.lists(operation_ids, min_size=1, max_size=4, unique=True).map(lambda ids: tuple(sorted(ids)))
+document_fields = st.dictionaries(
+    texts, st.tuples(st.binary(max_size=40), operation_ids, keys, uints, uints), max_size=5
+).map(lambda fields: tuple(documents.DocumentField(name, *rest) for name, rest in sorted(fields.items())))
+states = st.tuples(st.just("current"), document_fields) | st.just(("deleted", ()))
+problems = tuples(st.builds(documents.DocumentProblem, operation_ids, texts))
+DOCUMENTS: dict[type, Strategy] = {
+    documents.DocumentRecord: st.builds(
+        lambda schema, owner, state, version, view, waiting, missing, problems: documents.DocumentRecord(
+            schema, owner, state[0], version, view, state[1], waiting, missing, problems
+        ),
+        *(texts, keys, states, uints.filter(bool), views, uints, tuples(operation_ids), problems),
+    )
 }
 
 # Channels of SDS.
@@ -218,4 +237,4 @@ DAG: dict[type, Strategy] = {
     ),
 }
 
-RECORDS: dict[type, Strategy] = {**LOGS, **SDS, **CHOTKI, **DAG}
+RECORDS: dict[type, Strategy] = {**LOGS, **DOCUMENTS, **SDS, **CHOTKI, **DAG}

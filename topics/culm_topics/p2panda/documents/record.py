@@ -64,7 +64,7 @@ class DocumentRecord(Record):
 
     schema_id: str
     owner: Annotated[PublicKey, "author of the create operation"]
-    state: Literal["current", "deleted"]
+    state: Annotated[Literal["current", "deleted"], rule("document-state")]
     version: Annotated[int, between(1), "number of operations that are applied"]
     view_id: Annotated[tuple[OperationId, ...], "operations that no applied operation follows, sorted"]
     fields: Annotated[tuple[DocumentField, ...], "by name"]
