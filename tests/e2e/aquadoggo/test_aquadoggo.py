@@ -117,9 +117,9 @@ def test_what_is_published_to_the_node_arrives_in_logs_and_at_peers(
 def test_what_peers_publish_arrives_in_the_node_and_is_materialised(
     world: World, tmp_path: Path, program: Path
 ) -> None:
-    ann, bob = tmp_path / "ann", tmp_path / "bob"
-    culm_peer(ann, "init")
-    culm_peer(bob, "init")
+    ann, bob, eve = tmp_path / "ann", tmp_path / "bob", tmp_path / "eve"
+    for peer in (ann, bob, eve):
+        culm_peer(peer, "init")
     name = culm_peer(ann, "publish", "create", "name=name", "type=str", "--schema", FIELDS)
     size = culm_peer(ann, "publish", "create", "name=size", "type=int", "--schema", FIELDS)
     definition = culm_peer(
@@ -128,14 +128,16 @@ def test_what_peers_publish_arrives_in_the_node_and_is_materialised(
         *(f"fields:pinned_relation_list={name};{size}", "--schema", DEFINITIONS),
     )
     schema_id = f"venue_{definition}"
-    # Culm carries what does not fit its schema; the node ends every session with it.
+    # Culm carries what does not fit its schema, from a peer that does not know it; the node ends every
+    # session with it.
     misfits = {
-        culm_peer(ann, "publish", "create", f"shape={n}", "--schema", schema_id) for n in ("round", "flat")
+        culm_peer(eve, "publish", "create", f"shape={n}", "--schema", schema_id) for n in ("round", "flat")
     }
     venue = culm_peer(ann, "publish", "create", "name=Hall", "size:int=1", "--schema", schema_id)
     west = f"127.0.0.1:{world.west.port}"
     every = [word for schema in normalise([DEFINITIONS, FIELDS, schema_id]) for word in ("--schema", schema)]
     culm_peer(ann, "sync", west, *every)
+    culm_peer(eve, "sync", west, *every)
     with (
         running_node(tmp_path / "node", program) as node,
         linked_connector(world, tmp_path, "north", "--dial", str(node.multiaddr)) as connector,
