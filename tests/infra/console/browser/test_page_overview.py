@@ -18,7 +18,7 @@ EDGES = "section:has(h2:text-is('Edges')) tbody tr"
 def test_a_failed_edge_comes_first_with_its_reason(console: GeneratedConsole, opened: Opened) -> None:
     page = opened()
     expect(page.locator(EDGES)).to_have_count(4)
-    expect(page.locator("h1")).to_have_text("4 edges and 5 jobs, all ready")
+    expect(page.locator("h1")).to_have_text("4 edges and 6 jobs, all ready")
     console.deployment.set_edge("edge-3", "down", 3, "nothing runs: no process accepts connections there")
     first = page.locator(EDGES).first
     expect(first).to_contain_text("Down")
@@ -27,7 +27,7 @@ def test_a_failed_edge_comes_first_with_its_reason(console: GeneratedConsole, op
     expect(page.locator("#announce")).to_contain_text("edge edge-3: down, nothing runs")
     expect(page).to_have_title("(1) Culm console")
     console.deployment.set_edge("edge-3", "ready", 0)
-    expect(page.locator("h1")).to_have_text("4 edges and 5 jobs, all ready")
+    expect(page.locator("h1")).to_have_text("4 edges and 6 jobs, all ready")
     expect(page).to_have_title("Culm console")
 
 
@@ -81,7 +81,7 @@ def test_sparklines_show_the_recent_numbers(opened: Opened) -> None:
 
 
 def test_a_job_shows_its_last_error_and_what_to_do(console: GeneratedConsole, opened: Opened) -> None:
-    job = console.deployment.jobs[2]
+    job = next(job for job in console.deployment.jobs if len(job["queries"]) == 2)
     error = {"time_ms": 1, "kind": "fatal", "cause": "the checkpoint is of format 3", "hint": "repair it"}
     job["severity"] = 3
     job["queries"][1].update(state="restarting", failures=4, last_error=error)

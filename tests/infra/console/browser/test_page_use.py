@@ -71,6 +71,7 @@ def test_arrow_keys_move_through_rows_and_enter_opens_one(opened: Opened) -> Non
     page.keyboard.press("Enter")
     expect(page.locator("#panel-title")).to_be_focused()
     page.keyboard.press("Escape")
+    expect(table.first).to_be_focused()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("r")
     expect(table.nth(1)).to_be_focused()
