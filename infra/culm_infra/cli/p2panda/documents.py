@@ -6,10 +6,11 @@ they are reduced from what a peer's folder holds.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, NoReturn
 
 import typer
 
@@ -33,6 +34,7 @@ from culm_infra.errors import InfraError
 if TYPE_CHECKING:
     from culm_models.p2panda.documents.document import DocumentView
     from culm_models.p2panda.documents.typed import TypedDocument
+    from culm_models.p2panda.operations.identifiers import DocumentViewId
 
 DocumentIdArgument = Annotated[str, typer.Argument(metavar="DOCUMENT_ID", help="The document, in hex.")]
 Schemas = Annotated[
@@ -97,10 +99,11 @@ def show(
     Example: `culm p2panda documents show 0020…`
     """
     wanted = from_hex(document_id, "DOCUMENT_ID")
+    view_id = None if view is None else _view_id(view)
     with open_documents(context, kafka, directory) as source:
         document = _document(source, wanted)
-        if view is not None:
-            _show_view(_view(source, document, view), document, results)
+        if view_id is not None:
+            _show_view(_view(source, document, view_id), document, results)
             return
     row = document_row(document)
     if results.json:
@@ -142,13 +145,12 @@ def watch(
     """
     from culm_topics.p2panda.documents.consumer import DocumentConsumer
 
-    start = parse_start(since, "nothing else")
     owners = _owners(author)
-    if start not in ("beginning", "now"):
-        _refuse_start(start)
+    if since not in ("beginning", "now"):
+        _refuse_start(since)
     left = count
     with DocumentConsumer(kafka.settings(), schemas=schema or None, owners=owners) as consumer:
-        if start == "now":
+        if since == "now":
             consumer.load()
         results.say("waiting for documents; interrupt to stop")
         for change in consumer:
@@ -200,6 +202,15 @@ def _owners(author: str | None) -> list[bytes] | None:
     return None if author is None else [options.public_key(author, "--author")]
 
 
+def _view_id(text: str) -> DocumentViewId:
+    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_view_id
+
+    try:
+        return parse_view_id(text)
+    except DocumentViewIdError as error:
+        raise typer.BadParameter(str(error), param_hint="--view") from error
+
+
 def _document(source: DocumentSource, document_id: bytes) -> TypedDocument:
     document = source.document(document_id)
     if document is None:
@@ -210,24 +221,21 @@ def _document(source: DocumentSource, document_id: bytes) -> TypedDocument:
     return document
 
 
-def _refuse_start(start: object) -> None:
-    """Raise `StartByTimeRefused` for a time, and `typer.BadParameter` for other places."""
+def _refuse_start(text: str) -> NoReturn:
+    """Raise `StartByTimeRefused` for a time, and `typer.BadParameter` for any other text."""
     from culm_topics.p2panda.documents.errors import StartByTimeRefused
 
-    if isinstance(start, StartTime):
-        raise StartByTimeRefused(
-            f"documents cannot be read from {start.text}: their topic has the present state of each"
-        )
-    raise typer.BadParameter("documents are read from their beginning, or from now on", param_hint="--from")
+    with contextlib.suppress(typer.BadParameter):
+        if isinstance(parse_start(text), StartTime):
+            raise StartByTimeRefused(
+                f"documents cannot be read from {text}: their topic has the present state of each"
+            )
+    raise typer.BadParameter(
+        f"{text[:80]!r} is not a place to start: give beginning or now", param_hint="--from"
+    )
 
 
-def _view(source: DocumentSource, document: TypedDocument, text: str) -> DocumentView:
-    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_view_id
-
-    try:
-        view_id = parse_view_id(text)
-    except DocumentViewIdError as error:
-        raise typer.BadParameter(str(error), param_hint="--view") from error
+def _view(source: DocumentSource, document: TypedDocument, view_id: DocumentViewId) -> DocumentView:
     view = source.view_at(view_id)
     if view.document_id != document.view.document_id:
         raise InfraError(f"this is a view of another document, {view.document_id.hex()}")
