@@ -43,21 +43,18 @@ from culm_streaming.p2panda_documents.waiting_logs import (
     SEGMENTS,
     TOTALS,
     WaitingLogs,
+    state_part,
 )
 from culm_streaming.progress import Waiting
-from culm_streaming.stateful.job_state import JobState, Variable
+from culm_streaming.stateful.job_state import JobState
 
 LOG_ID_SIZE: Final = 16
 _HASH_SIZE: Final = 32
 
 
-def _variable(prefix: bytes) -> Variable[bytes]:
-    return Variable("log_documents", "part binary", prefix=prefix)
-
-
-LOGS: Final = RunsPlace("documents of logs", _variable(b"L"), _variable(b"l"), _HASH_SIZE)
+LOGS: Final = RunsPlace("documents of logs", state_part(b"L"), state_part(b"l"), _HASH_SIZE)
 """The document of each log, without its constant prefix, by the id of the log."""
-OPERATIONS: Final = RunsPlace("logs of operations", _variable(b"O"), _variable(b"o"), LOG_ID_SIZE)
+OPERATIONS: Final = RunsPlace("logs of operations", state_part(b"O"), state_part(b"o"), LOG_ID_SIZE)
 """The id of the log of each operation, by the operation's short id."""
 VARIABLES: Final = (
     *(LOGS.directory, LOGS.runs, OPERATIONS.directory, OPERATIONS.runs),
@@ -132,7 +129,7 @@ class _Batch:
                 self._awaited[owner] = short_id(row.starts_with)
         self._keys = list(self._index)
         self._new = [document is not None for document in self._document_of]
-        """Whether the state may not have the document of the log."""
+        """Whether the state may lack the document of each log."""
         self._ids = _rows_of(b"".join(map(log_id, self._keys)), LOG_ID_SIZE)
         counts = [len(row.short_ids) // SHORT_ID_SIZE for row in self._rows]
         keys = Keys.of(b"".join([row.short_ids for row in self._rows]))
@@ -161,13 +158,13 @@ class _Batch:
         """Add the logs whose document was found to the state, and the operations of all known logs."""
         known = np.array([document is not None for document in self._document_of])
         fresh = np.flatnonzero(known & np.array(self._new))
+        ids = Keys.of(self._ids[fresh].ravel())
         hashes = [
             document[len(PREFIX) :] for document in map(self._document_of.__getitem__, fresh) if document
         ]
-        ids = [Keys.of(self._ids[fresh].ravel())]
         of_known = known[self._logs_of_ids]
-        operations = [self._short_ids if of_known.all() else self._short_ids.take(of_known)]
-        logs_of_operations = [self._ids[self._logs_of_ids[of_known]]]
+        operations = self._short_ids if of_known.all() else self._short_ids.take(of_known)
+        logs_of_operations = self._ids[self._logs_of_ids[of_known]]
         if self._released:
             packed: list[bytes] = []
             counts: list[int] = []
@@ -176,11 +173,12 @@ class _Batch:
                 packed += [row.short_ids for row in rows]
                 counts.append(sum(len(row.short_ids) for row in rows) // SHORT_ID_SIZE)
             released_ids = b"".join(log_id(key) for key, _, _ in self._released)
-            ids.append(Keys.of(released_ids))
-            operations.append(Keys.of(b"".join(packed)))
-            logs_of_operations.append(np.repeat(_rows_of(released_ids, LOG_ID_SIZE), counts, axis=0))
-        self._documents.append(_joined(ids), _rows_of(b"".join(hashes), _HASH_SIZE))
-        self._operations.append(_joined(operations), np.concatenate(logs_of_operations))
+            ids = ids.joined(Keys.of(released_ids))
+            operations = operations.joined(Keys.of(b"".join(packed)))
+            logs_of_released = np.repeat(_rows_of(released_ids, LOG_ID_SIZE), counts, axis=0)
+            logs_of_operations = np.concatenate((logs_of_operations, logs_of_released))
+        self._documents.append(ids, _rows_of(b"".join(hashes), _HASH_SIZE))
+        self._operations.append(operations, logs_of_operations)
 
     def emit(self) -> list[DocumentRows]:
         """Return the rows of known logs, those that waited first. The others wait from now on."""
@@ -275,7 +273,3 @@ class _Batch:
 
 def _rows_of(packed: bytes, size: int) -> Array:
     return np.frombuffer(packed, np.uint8).reshape(-1, size)
-
-
-def _joined(keys: list[Keys]) -> Keys:
-    return keys[0] if len(keys) == 1 else keys[0].joined(keys[1])

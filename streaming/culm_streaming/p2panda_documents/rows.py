@@ -36,8 +36,9 @@ class OperationRow(NamedTuple):
 class LogRows(NamedTuple):
     """Operations of one log and schema, in sequence order.
 
-    If the first one is the log's first entry, `starts_with` is its id if it is a create, else the id of the
-    first operation that it follows; empty if it is not. `short_ids` are the short ids of the operations.
+    `starts_with` is empty unless the log's first entry is among them. If that entry `creates` the document,
+    `starts_with` is the id of its operation, otherwise the id of the first operation that it follows.
+    `short_ids` are the short ids of the operations.
     """
 
     log: bytes

@@ -190,8 +190,7 @@ class SortedRuns:
         for block, count in sorted(self._stored_counts.items()):
             for position in range(len(self._lengths[block]), count):
                 self._store.save(self._place.runs, _run_key(block, position), None)
-        directory = self._encode_directory()
-        if self._changed and directory != self._directory:
+        if self._changed and (directory := self._encode_directory()) != self._directory:
             self._store.save(self._place.directory, b"", directory)
             self._directory = directory
         self._changed.clear()

@@ -38,11 +38,12 @@ SEGMENT_BYTES: Final = 65_536
 _FORMAT: Final = 1
 
 
-def _variable(prefix: bytes) -> Variable[bytes]:
+def state_part(prefix: bytes) -> Variable[bytes]:
+    """Return a part of the first stage's state, which is one variable of Spark's with a prefix per part."""
     return Variable("log_documents", "part binary", prefix=prefix)
 
 
-TOTALS, LOG_BLOCKS, AWAITED, SEGMENTS = map(_variable, (b"t", b"b", b"a", b"s"))
+TOTALS, LOG_BLOCKS, AWAITED, SEGMENTS = map(state_part, (b"t", b"b", b"a", b"s"))
 
 
 @dataclass(slots=True)
@@ -95,7 +96,9 @@ class WaitingLogs:
         self._log_blocks: dict[int, _LogBlock] = {}
         self._awaited: dict[int, dict[bytes, dict[bytes, None]]] = {}
         self._segments: dict[int, dict[int, bytes]] = {}
-        self._changed: tuple[set[int], set[int], set[int]] = (set(), set(), set())
+        self._changed_logs: set[int] = set()
+        self._changed_awaited: set[int] = set()
+        self._changed_segments: set[int] = set()
         self._open_segment, self._open_bytes = -1, SEGMENT_BYTES
         self._totals = store.load(TOTALS, b"")
         if self._totals is not None:
@@ -160,22 +163,21 @@ class WaitingLogs:
         log.pieces.append(self._add_piece(packed))
         log.size_bytes += size
         self.size_bytes += size
-        self._changed[0].add(_block_of(key))
+        self._changed_logs.add(_block_of(key))
 
     def save(self) -> None:
         """Store the changes."""
-        logs, awaited, segments = self._changed
-        for number in sorted(logs):
+        for number in sorted(self._changed_logs):
             kept = {
                 key: (log.number, log.size_bytes, log.awaited, log.pieces)
                 for key, log in self._log_blocks[number].logs.items()
             }
             self._save(LOG_BLOCKS, number, kept)
-        for number in sorted(awaited):
+        for number in sorted(self._changed_awaited):
             self._save(AWAITED, number, {op: list(keys) for op, keys in self._awaited[number].items()})
-        for number in sorted(segments):
+        for number in sorted(self._changed_segments):
             self._save(SEGMENTS, number, self._segments[number])
-        for changed in self._changed:
+        for changed in (self._changed_logs, self._changed_awaited, self._changed_segments):
             changed.clear()
         totals = self._encode_totals()
         if totals != self._totals:
@@ -195,8 +197,8 @@ class WaitingLogs:
         awaited_block = self._awaited_block(awaited_number)
         awaited_block.setdefault(awaited, {})[key] = None
         self._awaited_counts[awaited_number] = len(awaited_block)
-        self._changed[0].add(number)
-        self._changed[1].add(awaited_number)
+        self._changed_logs.add(number)
+        self._changed_awaited.add(awaited_number)
         if not self.count:
             self._since_ms = self._now_ms
         self.count += 1
@@ -213,8 +215,8 @@ class WaitingLogs:
         if not awaited_block[log.awaited]:
             del awaited_block[log.awaited]
         self._awaited_counts[awaited_number] = len(awaited_block)
-        self._changed[0].add(number)
-        self._changed[1].add(awaited_number)
+        self._changed_logs.add(number)
+        self._changed_awaited.add(awaited_number)
         self.count -= 1
         self.size_bytes -= log.size_bytes
         if not self.count:
@@ -245,7 +247,7 @@ class WaitingLogs:
         if self._open_bytes >= SEGMENT_BYTES:
             self._open_segment, self._open_bytes = number, 0
         self._segments.setdefault(self._open_segment, {})[number] = packed
-        self._changed[2].add(self._open_segment)
+        self._changed_segments.add(self._open_segment)
         self._open_bytes += len(packed)
         return self._open_segment, number
 
@@ -257,7 +259,7 @@ class WaitingLogs:
                 rows = self._segments[segment] = self._load(SEGMENTS, segment)
             if number not in rows:
                 raise StateMissingError("rows of a waiting log are missing")
-            self._changed[2].add(segment)
+            self._changed_segments.add(segment)
             packed.append(rows.pop(number))
         return packed
 
