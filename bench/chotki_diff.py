@@ -13,9 +13,8 @@ from pathlib import Path
 from bench import chotki_ends, chotki_go
 from bench import chotki_material as material
 from bench.chotki_go import GoReplica
-from bench.harness import BenchSettings, Ratio, middle_pair, say
+from bench.harness import BenchSettings, Ratio, exponent, middle_pair, say
 from bench.rig import Helper, Rig
-from bench.sds_channel import exponent
 from culm_infra.stack.ports import free_ports
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx.classes import ClassField, write_class

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench.harness import BenchSettings, Ratio, middle_pair, say
+from bench.harness import BenchSettings, Ratio, exponent, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush
 from bench.rig import Rig
-from bench.sds_channel import exponent
 from culm_models.bamboo.hashes import YASMF
 from culm_models.p2panda.operations.operation import encode_operation
 from culm_streaming.p2panda_documents.document_state import DocumentState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import statistics
@@ -87,6 +88,14 @@ def middle_pair(ours: Sequence[float], limits: Sequence[float]) -> tuple[float, 
     """Return the round with the median ratio: both of its figures were measured at the same time."""
     pairs = sorted(zip(ours, limits, strict=True), key=lambda pair: pair[0] / pair[1])
     return pairs[len(pairs) // 2]
+
+
+def exponent(sizes: Sequence[int], taken: Sequence[float]) -> float:
+    """Return the slope of log(time) over log(size), by least squares."""
+    xs, ys = [math.log(size) for size in sizes], [math.log(seconds) for seconds in taken]
+    middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    rise = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True))
+    return rise / sum((x - middle_x) ** 2 for x in xs)
 
 
 def machine() -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 
 from bench import waku_sds
-from bench.harness import BenchSettings, Ratio, say
+from bench.harness import BenchSettings, Ratio, exponent, say
 from culm_models.sds.channel import Channel
 from culm_models.sds.events import SyncSent
 from culm_models.sds.settings import SdsSettings
@@ -101,14 +100,6 @@ def _growth(history: int, sync_every: int, sizes: tuple[int, ...]) -> list[Ratio
             goal=None,
         ),
     ]
-
-
-def exponent(sizes: tuple[int, ...], taken: list[float]) -> float:
-    """Return the slope of log(time) over log(size), by least squares."""
-    xs, ys = [math.log(size) for size in sizes], [math.log(seconds) for seconds in taken]
-    middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    rise = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True))
-    return rise / sum((x - middle_x) ** 2 for x in xs)
 
 
 def _name(history: int, sync_every: int, messages: int) -> str:
