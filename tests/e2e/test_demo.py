@@ -40,7 +40,7 @@ def test_the_demo_converges(tmp_path: Path) -> None:
     logs = sum(row["logs"] for row in scene["blocks"])
     assert figures["with logs from blocks"] == logs > 0
     # Every document but the forked log's is the same at both edges and on the topic; one was edited at both.
-    assert figures["one edited at both edges at once"] == 4
+    assert figures["document edited at both edges"] == 4
     assert figures["documents alike, peers and topic"] == logs - 2
     unmerged, merged = scene["document"][:2], scene["document"][2:]
     assert [row["holder"] for row in unmerged] == ["peer-1", "peer-2"]

@@ -18,8 +18,6 @@ from culm_models.p2panda.operations.identifiers import DocumentId
 from culm_models.p2panda.operations.reader import Value
 from culm_topics.p2panda.documents.record import DOCUMENTS_TOPIC, DocumentRecord
 
-OPERATIONS: Final = 4
-"""Operations of the document: its create, two edits at the same time, and one that merges them."""
 _CREATED: Final[dict[str, Value]] = {"title": "The Reed", "seats": 40, "open": True}
 _WESTERN: Final[dict[str, Value]] = {"title": "The Reed Bed", "seats": 60}
 _EASTERN: Final[dict[str, Value]] = {"title": "The Culm", "open": False}
@@ -87,7 +85,7 @@ class ConcurrentEdits:
 
 def _rows(after: str, records: Mapping[str, DocumentRecord]) -> Iterator[Row]:
     for holder, record in records.items():
-        values = {field.name: field.read() for field in record.fields}
+        values = {stored.name: stored.read() for stored in record.fields}
         yield {
             "after": after,
             "holder": holder,

@@ -214,7 +214,7 @@ def check_convergence(
     # Documents that the topic has not reached yet are among the conditions, and are no problem.
     reached = documents.documents - documents.behind
     scene.equal("documents alike, peers and topic", documents.alike, reached)
-    scene.show("one edited at both edges at once", 0 if edited is None else edited.version, "operations")
+    scene.show("document edited at both edges", 0 if edited is None else edited.version, "operations")
     scene.at_least("sessions of set reconciliation", len(sessions.done), 1)
     scene.show("caught up after", timings.catch_up_s, "s")
     scene.show("whole again after kill -9", timings.recovery_s, "s")

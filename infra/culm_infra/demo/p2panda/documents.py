@@ -109,5 +109,5 @@ def read_documents(kafka: KafkaSettings) -> dict[DocumentId, DocumentRecord]:
 
 
 def _without_places(record: DocumentRecord) -> DocumentRecord:
-    fields = tuple(field._replace(partition=0, offset=0) for field in record.fields)
+    fields = tuple(stored._replace(partition=0, offset=0) for stored in record.fields)
     return replace(record, fields=fields, problems=())

@@ -1,4 +1,4 @@
-"""The story: catch-up, live entries, a killed connector, a start with an empty index, and the comparison."""
+"""The story: catch-up, live entries, concurrent edits, a killed connector, an empty index, the comparison."""
 
 from __future__ import annotations
 
