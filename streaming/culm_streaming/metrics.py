@@ -59,7 +59,7 @@ class JobMetrics:
         )
         self._waiting = Gauge(
             "culm_job_waiting",
-            "What waits in the state for records that have not come (the jobs logs and documents: logs).",
+            "Logs that wait in the state for records that have not arrived (the jobs logs and documents).",
             query,
             registry=self.registry,
         )

@@ -54,7 +54,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="[JOB|GROUP]...",
-            help="Jobs, and groups of which all jobs run; `culm job list` shows them. By default: all.",
+            help="Jobs, or groups of jobs; `culm job list` shows them. By default the group `all`.",
             autocompletion=_complete_job,
         ),
     ] = None,
@@ -161,7 +161,7 @@ def run(
 
 
 def chosen_jobs(chosen: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the jobs that these jobs and groups are, each once. Raises `typer.BadParameter`."""
+    """Return the names of these jobs and of these groups' jobs, each once. Raises `typer.BadParameter`."""
     jobs: dict[str, None] = {}
     for name in chosen:
         try:
