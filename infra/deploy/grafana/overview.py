@@ -27,10 +27,7 @@ _NOW: Final = PanelRow(
             "Connectors",
             [
                 ("sum(culm_connector_ready{%i})", "ready"),
-                (
-                    "count(up{%i} * on (job, instance) culm_connector_ready)",
-                    "up",
-                ),
+                ("count(up{%i} * on (job, instance) culm_connector_ready)", "up"),
             ],
             "none",
             "Connectors that are ready, and all that answer.",

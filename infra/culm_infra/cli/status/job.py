@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from culm_infra.cli.job import chosen_jobs
 from culm_infra.cli.kit.options import StackFlags
 from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
@@ -20,7 +21,7 @@ from culm_infra.cli.status.text import (
     warning_lines,
 )
 from culm_infra.cli.status.watch import Watch, watched
-from culm_topics.catalogue.jobs import jobs_of, runnable_names
+from culm_topics.catalogue.jobs import runnable_names
 
 
 def status(
@@ -48,10 +49,7 @@ def status(
     """
     from culm_infra.running import running_jobs, socket_directory
 
-    try:
-        wanted = set() if which is None else set(jobs_of(which))
-    except KeyError:
-        raise typer.BadParameter(f"no job or group is called {which!r}: see `culm job list`") from None
+    wanted = set(chosen_jobs(() if which is None else (which,)))
     settings = stack.load()
 
     def show() -> bool:
