@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from heapq import merge
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -189,10 +190,15 @@ class DocumentFile:
     ) -> Iterator[DocumentId]:
         """Yield the ids of the selected documents in order, also while documents change.
 
-        `since` are offsets by partition of `documents`: only documents whose records are behind them.
+        With `since` (offsets by partition of `documents`), yields only documents whose records are at these
+        offsets or later.
         """
+        rows: Iterator[tuple[bytes, str, bytes, int, int]]
         names = selection.schema_names()
-        if names is None:
+        if selection.document_ids is not None:
+            wanted = sorted(selection.document_ids)
+            rows = chain.from_iterable(self._file.rows(f"{_LIST} id = ?", each) for each in wanted)
+        elif names is None:
             rows = self._pages("")
         else:
             rows = merge(*(self._pages("name = ? AND", name) for name in sorted(names)))
