@@ -87,9 +87,11 @@ def read_record(message: TopicMessage) -> ReadRecord:
     for field in record.fields:
         field.read()
         if max(field.partition, field.offset) > _MAX_INTEGER:
-            raise RecordError(f"documents: the field {field.name[:100]!r} has a place that cannot be")
+            raise RecordError(
+                f"documents: the field {field.name[:100]!r} has a partition or an offset above {_MAX_INTEGER}"
+            )
     if record.version > _MAX_INTEGER:
-        raise RecordError("documents: a version that cannot be")
+        raise RecordError(f"documents: the version is above {_MAX_INTEGER}")
     return ReadRecord(document_id, record, message.value, message.partition, message.offset)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.p2panda.operations.identifiers import DocumentViewId, OperationId
 from culm_topics.readers.cache_file import CacheFile
 
@@ -19,7 +20,6 @@ CREATE TABLE IF NOT EXISTS operations (
     id BLOB PRIMARY KEY, place INTEGER, place_offset INTEGER, previous BLOB
 ) WITHOUT ROWID;
 """
-_ID_SIZE: Final = 34
 _ADD_PLACE: Final = """
 INSERT INTO operations VALUES (?, ?, ?, NULL)
 ON CONFLICT (id) DO UPDATE SET place = excluded.place, place_offset = excluded.place_offset
@@ -134,5 +134,5 @@ class OperationPlaces:
                 unread[operation_id] = partition, offset
                 continue
             places[operation_id] = partition, offset
-            due += (previous[at : at + _ID_SIZE] for at in range(0, len(previous), _ID_SIZE))
+            due += (previous[at : at + HASH_SIZE] for at in range(0, len(previous), HASH_SIZE))
         return ViewWalk(places, unread, frozenset(missing))

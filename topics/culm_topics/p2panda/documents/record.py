@@ -8,8 +8,9 @@ place, as every other value is. The record's version tells readers which of two 
 from itertools import pairwise
 from typing import Annotated, Final, Literal, NamedTuple
 
+from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations.identifiers import OPERATION_ID_PREFIX
+from culm_models.p2panda.operations.identifiers import DocumentViewIdError, check_operation_id
 from culm_models.p2panda.operations.reader import Value
 from culm_models.p2panda.operations.values import decode_value
 from culm_topics.errors import RecordError
@@ -18,13 +19,12 @@ from culm_topics.records.keys import PUBLIC_KEY_SIZE
 from culm_topics.records.kinds import between, counted, rule, sized
 
 DOCUMENTS_TOPIC: Final = "documents"
-OPERATION_ID_SIZE: Final = 34
 MAX_MISSING: Final = 64
 """Largest number of missing operations that a record names."""
 MAX_PROBLEMS: Final = 16
 """Largest number of problems that a record names."""
 
-OperationId = Annotated[bytes, sized(OPERATION_ID_SIZE), rule("operation-id", "YASMF hash of an entry")]
+OperationId = Annotated[bytes, sized(HASH_SIZE), rule("operation-id", "YASMF hash of an entry")]
 PublicKey = Annotated[bytes, sized(PUBLIC_KEY_SIZE), rule("public-key")]
 
 
@@ -85,8 +85,10 @@ class DocumentRecord(Record):
             raise RecordError("documents: a deleted document has no fields")
 
 
-def check_document_key(key: bytes | None) -> bytes:
-    """Return the document id in the key. Raises `RecordError` if it is none."""
-    if key is None or len(key) != OPERATION_ID_SIZE or not key.startswith(OPERATION_ID_PREFIX):
-        raise RecordError(f"documents: the key is no document id of {OPERATION_ID_SIZE} bytes")
+def check_document_key(key: bytes) -> bytes:
+    """Return the key, which is a document id. Raises `RecordError` if it is not one."""
+    try:
+        check_operation_id(key)
+    except DocumentViewIdError as error:
+        raise RecordError(f"documents: not a document id: {error}") from error
     return key
