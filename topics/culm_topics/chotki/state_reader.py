@@ -219,8 +219,7 @@ class StateReader(Closing):
     @property
     def remaining(self) -> int:
         """Number of offsets left to read until the end at the start, or at the last `catch_up`."""
-        positions = self._reader.positions
-        return sum(max(0, end - positions[partition]) for partition, end in self._ends.items())
+        return self._reader.remaining(self._ends)
 
     @property
     def is_read(self) -> bool:

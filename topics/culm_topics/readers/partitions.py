@@ -111,9 +111,13 @@ class TopicPartitions(Closing):
         """Return (first offset, offset after the last) of a partition, at present."""
         return watermarks(self._client, self.topic, partition)
 
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        """Return (first offset, offset after the last) of every partition of the topic, at present."""
+        return {partition: self.range_of(partition) for partition in range(self.count())}
+
     def starts(self) -> dict[int, int]:
         """Return the first offset of every partition of the topic."""
-        return {partition: self.range_of(partition)[0] for partition in range(self.count())}
+        return {partition: first for partition, (first, _) in self.ranges().items()}
 
     def ends(self) -> dict[int, int]:
         """Return the present offset after the last of every partition that is read."""
@@ -122,6 +126,10 @@ class TopicPartitions(Closing):
     def has_reached(self, ends: Mapping[int, int]) -> bool:
         """Whether every partition has been read to its end in `ends`."""
         return all(self.positions[partition] >= end for partition, end in ends.items())
+
+    def remaining(self, ends: Mapping[int, int]) -> int:
+        """Return the number of offsets left to read until these ends."""
+        return sum(max(0, end - self.positions[partition]) for partition, end in ends.items())
 
     def offset_at(self, partition: int, timestamp_ms: int) -> int:
         """Return the first offset with a broker timestamp of `timestamp_ms` or later, or the end."""
@@ -229,7 +237,7 @@ def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
     """
     # Records that are removed during the reading are no longer part of the topic.
     with TopicPartitions(settings, name, defaults={"auto.offset.reset": "earliest"}) as reader:
-        ranges = {partition: reader.range_of(partition) for partition in range(reader.count())}
+        ranges = reader.ranges()
         ends = {partition: high for partition, (low, high) in ranges.items() if high > low}
         reader.assign({partition: ranges[partition][0] for partition in ends})
         yield from read_until(reader, ends, _SILENCE_SECONDS)
@@ -241,4 +249,4 @@ def offsets_of(settings: KafkaSettings, name: str) -> dict[int, tuple[int, int]]
     Raises `TopicMissing`, and `KafkaFailure` if the broker fails.
     """
     with TopicPartitions(settings, name) as reader:
-        return {partition: reader.range_of(partition) for partition in range(reader.count())}
+        return reader.ranges()

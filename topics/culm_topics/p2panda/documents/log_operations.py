@@ -133,7 +133,7 @@ class LogOperations(Closing):
         """Read `logs` on from where the last scan ended until the view is complete, or the present end."""
         scanner = self._open_scanner()
         scanned = self._known.scanned()
-        ranges = {partition: scanner.range_of(partition) for partition in range(scanner.count())}
+        ranges = scanner.ranges()
         starts = {
             partition: min(max(first, scanned.get(partition, first)), end)
             for partition, (first, end) in ranges.items()

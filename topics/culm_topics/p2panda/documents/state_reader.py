@@ -48,9 +48,9 @@ class DocumentStateReader(Closing):
         self._reader = TopicPartitions(settings, DOCUMENTS_TOPIC)
         self.current = CurrentDocuments(self._file, self._operations)
         try:
-            known, starts = self._file.positions(), self._reader.starts()
+            count, known = self._watch.partition_count, self._file.positions()
             self._ends = self._reader.read_from(
-                {partition: known.get(partition, start) for partition, start in starts.items()}
+                {number: known.get(number) or self._reader.range_of(number)[0] for number in range(count)}
             )
         except BaseException:
             self.close()
@@ -64,8 +64,7 @@ class DocumentStateReader(Closing):
     @property
     def remaining(self) -> int:
         """Number of offsets left to read until the end at the start, or at the last `catch_up`."""
-        positions = self._reader.positions
-        return sum(max(0, end - positions[partition]) for partition, end in self._ends.items())
+        return self._reader.remaining(self._ends)
 
     @property
     def is_read(self) -> bool:
