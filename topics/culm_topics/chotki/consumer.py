@@ -25,16 +25,13 @@ from culm_models.chotki.ids import Id
 from culm_topics.chotki.errors import NameUnknown
 from culm_topics.chotki.objects import ChotkiClass, ChotkiObject, Objects, Place, place_of
 from culm_topics.chotki.state_reader import AppliedEpoch, StateReader
-from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
-from culm_topics.readers.batch import PassedOver
-from culm_topics.readers.consumer import TopicConsumer
+from culm_topics.readers.state_consumer import READY, StateConsumer
 
 _LOAD_SECONDS: Final = 10.0
 _PAGE: Final = 1_000
-_READY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ class ClassChange:
 Change = ObjectChange | ClassChange
 
 
-class ChotkiConsumer(TopicConsumer[Change]):
+class ChotkiConsumer(StateConsumer[Change, StateReader]):
     """Reads the merged state from Kafka; an iterator and an asynchronous iterator of changes.
 
     `kafka` is bootstrap servers, or settings; without it, the cluster that the environment names (see
@@ -96,31 +93,15 @@ class ChotkiConsumer(TopicConsumer[Change]):
         topic_check_seconds: float = 30.0,
         strict: bool = False,
     ) -> None:
-        super().__init__()
-        settings = named_kafka(kafka)
-        self._classes = None if classes is None else tuple(classes)
-        self._reader = StateReader(
-            settings,
+        reader = StateReader(
+            named_kafka(kafka),
             state_dir=None if state_dir is None else Path(state_dir),
             topic_check_seconds=topic_check_seconds,
         )
-        if origin is not None:
-            try:
-                origin.check(
-                    self._reader.origin,
-                    what="the positions to read changes from",
-                    remedy="read everything again, without `since`",
-                )
-            except BaseException:
-                self._reader.close()
-                raise
+        super().__init__(reader, since=since, origin=origin, stop_at_end=stop_at_end, strict=strict)
+        self._classes = None if classes is None else tuple(classes)
         self._view = Objects(self._reader.state.table)
-        self._since = dict(since or {})
-        self._stop_at_end = stop_at_end
-        self._strict = strict
         self._pending: deque[Iterator[Change]] = deque()
-        self._ready: deque[Change] = deque()
-        self._handed_out = dict(self._since)
         if self.epoch:
             # The contents of the file are still to be handed out.
             self._pending.append(self._changes(AppliedEpoch(self.epoch, self._reader.state.since({}))))
@@ -172,27 +153,11 @@ class ChotkiConsumer(TopicConsumer[Change]):
         """The global vector of that epoch: each source's progress up to which all is present."""
         return self._reader.state.vector
 
-    @property
-    def bad_records(self) -> int:
-        """Number of malformed records that were skipped."""
-        return self.passed_over.records
-
-    @property
-    def passed_over(self) -> PassedOver:
-        """Malformed records of the topic: their number, and the first of them."""
-        return self._reader.passed_over
-
     # Changes.
 
     async def load_async(self, timeout_seconds: float = _LOAD_SECONDS) -> bool:
         """Run `load` without blocking the event loop."""
         return await asyncio.to_thread(self.load, timeout_seconds)
-
-    def poll(self, timeout_seconds: float) -> Change | None:
-        """Return the next change, or None if none arrives in time."""
-        with self._lock:
-            self._fill()
-        return super().poll(timeout_seconds)
 
     @property
     def finished(self) -> bool:
@@ -205,30 +170,10 @@ class ChotkiConsumer(TopicConsumer[Change]):
             self._handed_out = dict(self._reader.state.offsets) or self._handed_out
         return dict(self._handed_out)
 
-    @property
-    def origin(self) -> Origin:
-        """The cluster and the topic to which `positions()` belong: store it with them."""
-        return self._reader.origin
-
-    def remaining_records(self) -> int:
-        """Return the number of offsets left to read until the end at the start, or at the last `load`."""
-        with self._lock:
-            return self._reader.remaining
-
-    def close(self) -> None:
-        """Close the connection and the file: no lookups are possible afterwards."""
-        super().close()
-
-    def _close(self) -> None:
-        self._reader.close()
-
-    def _take(self) -> Change | None:
-        return self._ready.popleft() if self._ready else None
-
     def _fill(self) -> None:
         """Produce the next changes of the epochs that were read."""
         while self._pending and not self._ready:
-            self._ready.extend(islice(self._pending[0], _READY))
+            self._ready.extend(islice(self._pending[0], READY))
             if not self._ready:
                 self._pending.popleft()
 
@@ -239,10 +184,6 @@ class ChotkiConsumer(TopicConsumer[Change]):
                 self._pending.append(self._changes(epoch))
             self._check_records()
         self._fill()
-
-    def _check_records(self) -> None:
-        if self._strict and self.bad_records:
-            raise RecordError(f"{self.passed_over.topic}: {self.passed_over.first[0]}")
 
     def _changes(self, epoch: AppliedEpoch) -> Iterator[Change]:
         """Yield the changes of an epoch, computed on demand."""

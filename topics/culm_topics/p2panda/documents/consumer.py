@@ -11,20 +11,17 @@ with DocumentConsumer("127.0.0.1:9092", schemas=["venue"]) as consumer:
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Final
 
 from culm_models.p2panda.documents.blobs import read_blob
 from culm_models.p2panda.documents.document import DocumentView
 from culm_models.p2panda.operations.identifiers import DocumentId, DocumentViewId, check_view_id
 from culm_models.p2panda.operations.reader import Value
 from culm_models.p2panda.operations.schema import Fields
-from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
@@ -35,10 +32,7 @@ from culm_topics.p2panda.documents.log_operations import DEFAULT_MAX_SCAN_RECORD
 from culm_topics.p2panda.documents.record import DocumentField
 from culm_topics.p2panda.documents.selection import DocumentSelection
 from culm_topics.p2panda.documents.state_reader import DocumentStateReader
-from culm_topics.readers.batch import PassedOver
-from culm_topics.readers.consumer import TopicConsumer
-
-_READY: Final = 100
+from culm_topics.readers.state_consumer import READY, StateConsumer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +50,7 @@ class DocumentChange:
     is_new: bool
 
 
-class DocumentConsumer(TopicConsumer[DocumentChange]):
+class DocumentConsumer(StateConsumer[DocumentChange, DocumentStateReader]):
     """Reads the present documents from Kafka; an iterator and an asynchronous iterator of changes.
 
     `kafka` is bootstrap servers, or settings; without it, the cluster that the environment names (see
@@ -105,36 +99,22 @@ class DocumentConsumer(TopicConsumer[DocumentChange]):
         topic_check_seconds: float = 30.0,
         strict: bool = False,
     ) -> None:
-        super().__init__()
         if since is not None and not isinstance(since, Mapping):
             raise StartByTimeRefused(
                 f"documents cannot be read from the time {since}: their topic has the present state of each"
             )
-        self._selection = DocumentSelection.of(schemas, owners, document_ids)
-        self._since = dict(since or {})
-        self._reader = DocumentStateReader(
+        selection = DocumentSelection.of(schemas, owners, document_ids)
+        reader = DocumentStateReader(
             named_kafka(kafka),
             state_dir=None if state_dir is None else Path(state_dir),
             max_scan_records=max_scan_records,
             topic_check_seconds=topic_check_seconds,
         )
-        if origin is not None:
-            try:
-                origin.check(
-                    self._reader.origin,
-                    what="the positions to read changes from",
-                    remedy="read everything again, without `since`",
-                )
-            except BaseException:
-                self._reader.close()
-                raise
-        self._current = self._reader.current
-        self._stop_at_end = stop_at_end
-        self._strict = strict
+        super().__init__(reader, since=since, origin=origin, stop_at_end=stop_at_end, strict=strict)
+        self._selection = selection
+        self._current = reader.current
         self._has_snapshot = False
         self._pending: Iterator[DocumentChange] | None = None
-        self._ready: deque[DocumentChange] = deque()
-        self._handed_out = dict(self._since)
 
     # Documents in their present state.
 
@@ -216,23 +196,7 @@ class DocumentConsumer(TopicConsumer[DocumentChange]):
         with self._lock:
             return self._current.typing.fields_of(schema)
 
-    @property
-    def bad_records(self) -> int:
-        """Number of malformed records that were skipped."""
-        return self.passed_over.records
-
-    @property
-    def passed_over(self) -> PassedOver:
-        """Malformed records of the topic: their number, and the first of them."""
-        return self._reader.passed_over
-
     # Changes.
-
-    def poll(self, timeout_seconds: float) -> DocumentChange | None:
-        """Return the next change, or None if none arrives in time (or `stop_at_end` has reached the end)."""
-        with self._lock:
-            self._fill()
-        return super().poll(timeout_seconds)
 
     @property
     def finished(self) -> bool:
@@ -244,26 +208,6 @@ class DocumentConsumer(TopicConsumer[DocumentChange]):
         with self._lock:
             self._note_positions()
             return dict(self._handed_out)
-
-    @property
-    def origin(self) -> Origin:
-        """The cluster and the topic to which `positions()` belong: store it with them."""
-        return self._reader.origin
-
-    def remaining_records(self) -> int:
-        """Return the number of offsets left to read until the end at the start, or at the last `load`."""
-        with self._lock:
-            return self._reader.remaining
-
-    def close(self) -> None:
-        """Close the connections and the file: no lookups are possible afterwards."""
-        super().close()
-
-    def _close(self) -> None:
-        self._reader.close()
-
-    def _take(self) -> DocumentChange | None:
-        return self._ready.popleft() if self._ready else None
 
     def _fetch(self, timeout_seconds: float) -> None:
         if self._pending is None and self._has_snapshot:
@@ -282,7 +226,7 @@ class DocumentConsumer(TopicConsumer[DocumentChange]):
     def _fill(self) -> None:
         """Compute the next changes of those that were read: a batch may have many large documents."""
         if self._pending is not None and not self._ready:
-            self._ready.extend(islice(self._pending, _READY))
+            self._ready.extend(islice(self._pending, READY))
             if not self._ready:
                 self._pending = None
 
@@ -304,7 +248,3 @@ class DocumentConsumer(TopicConsumer[DocumentChange]):
     def _read_view(self, view_id: DocumentViewId) -> DocumentView | None:
         with self._lock:
             return self._current.view(view_id)
-
-    def _check_records(self) -> None:
-        if self._strict and self.bad_records:
-            raise RecordError(f"{self.passed_over.topic}: {self.passed_over.first[0]}")
