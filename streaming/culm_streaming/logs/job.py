@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
+from culm_streaming.kafka_io.fetching import RecordFetcher
 from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.logs import log_table
 from culm_streaming.logs.fetching import EntryFetcher
@@ -59,7 +60,7 @@ def logs_query(session: SparkSession, kafka: KafkaSettings, settings: LogsSettin
     records = kafka_records(session, kafka, "entries", settings.max_offsets_per_trigger)
     pack = partial(_pack, chain=chain, verify_signature=settings.verify == "full")
     step = ShardStep(
-        VARIABLES, partial(_take, chain=chain, fetch_first=EntryFetcher(kafka.model_dump_json()))
+        VARIABLES, partial(_take, chain=chain, fetch_first=EntryFetcher(RecordFetcher.of(kafka, "entries")))
     )
     judged = step_by_shard(map_batches(records, pack, _PACKED), step, _OUTPUT)
     observed = judged.observe(WAITING, F.collect_list("waiting").alias(WAITING))

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
+from culm_streaming.kafka_io.fetching import RecordFetcher
 from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.p2panda_documents.document_state import BLOCKS, LARGE, SHARD
 from culm_streaming.p2panda_documents.fetching import FieldsFetcher
@@ -60,7 +61,7 @@ def documents_query(session: SparkSession, kafka: KafkaSettings, settings: Docum
     records = kafka_records(session, kafka, "logs", settings.max_offsets_per_trigger)
     arrived = map_batches(records, partial(_pack, layout=layout, topic=topic), _ARRIVED)
     resolve = ShardStep(LOG_VARIABLES, partial(_resolve, layout=layout))
-    fetch = FieldsFetcher.of(kafka, layout.max_value_bytes)
+    fetch = FieldsFetcher(RecordFetcher.of(kafka, "logs"), layout.max_value_bytes)
     reduce = ShardStep(
         (SHARD, BLOCKS, LARGE, PAGES, WAITING_OPERATIONS),
         partial(_reduce, layout=layout, read_fields=fetch, topic=topic),

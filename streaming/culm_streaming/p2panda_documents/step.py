@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.identifiers import DocumentId
 from culm_streaming.errors import StateMissingError
+from culm_streaming.kafka_io.fetching import RecordPlace
 from culm_streaming.p2panda_documents.document_state import DocumentBlocks, DocumentState
-from culm_streaming.p2panda_documents.fetching import Place
 from culm_streaming.p2panda_documents.output_records import document_record
 from culm_streaming.p2panda_documents.reduction import Reduction
 from culm_streaming.p2panda_documents.rows import ResolvedRows, short_id, unpack_operations
@@ -23,7 +23,7 @@ from culm_streaming.p2panda_documents.waiting_operations import ArrivedOperation
 from culm_streaming.stateful.job_state import JobState, place_of
 from culm_topics.records import rejection
 
-ReadFields = Callable[[Sequence[Place]], Mapping[Place, Mapping[str, bytes]]]
+ReadFields = Callable[[Sequence[RecordPlace]], Mapping[RecordPlace, Mapping[str, bytes]]]
 """Reads the fields of operations, each value as CBOR or empty if it is too long for a record."""
 
 

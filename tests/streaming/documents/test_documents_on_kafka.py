@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from culm_streaming.errors import StateMissingError
+from culm_streaming.kafka_io.fetching import RecordFetcher
 from culm_streaming.p2panda_documents.fetching import FieldsFetcher
 from culm_streaming.p2panda_documents.job import DocumentsSettings
 from culm_streaming.p2panda_documents.packing import encoded_fields
@@ -69,7 +70,7 @@ def test_fields_of_an_operation_are_read_in_logs_by_its_place(kafka: KafkaSettin
     places = [
         (partition, offset) for partition, end in end_offsets(kafka, "logs").items() for offset in range(end)
     ]
-    fetch = FieldsFetcher(kafka.model_dump_json(), max_value_bytes=100)
+    fetch = FieldsFetcher(RecordFetcher.of(kafka, "logs"), max_value_bytes=100)
     found = fetch(places)
     expected = [encoded_fields(added.operation, 100) for added in made]
     assert sorted(map(repr, found.values())) == sorted(map(repr, expected))

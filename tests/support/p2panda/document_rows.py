@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from culm_models.p2panda.documents.document import AuthoredOperation, Document, DocumentView
-from culm_streaming.p2panda_documents.fetching import Place
+from culm_streaming.kafka_io.fetching import RecordPlace
 from culm_streaming.p2panda_documents.packing import encoded_fields
 from culm_streaming.p2panda_documents.rows import DocumentRows, OperationRow, ResolvedRows, pack_operations
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
@@ -69,7 +69,7 @@ class Shard:
         (record,) = self.records.values()
         return DocumentRecord.decode(record)
 
-    def _read_fields(self, places: Sequence[Place]) -> Mapping[Place, Mapping[str, bytes]]:
+    def _read_fields(self, places: Sequence[RecordPlace]) -> Mapping[RecordPlace, Mapping[str, bytes]]:
         self.read += len(places)
         return {
             (partition, offset): encoded_fields(self.made[offset].operation, self.layout.max_value_bytes)
