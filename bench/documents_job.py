@@ -17,7 +17,7 @@ from culm_models.bamboo.hashes import YASMF
 from culm_models.p2panda.operations.operation import encode_operation
 from culm_streaming.p2panda_documents.document_state import DocumentState
 from culm_streaming.p2panda_documents.job import DocumentsSettings
-from culm_streaming.p2panda_documents.reduction import Reduction
+from culm_streaming.p2panda_documents.reduction import Reduction, new_document
 from culm_streaming.p2panda_documents.rows import OperationRow
 from culm_streaming.p2panda_documents.waiting_operations import ArrivedOperation
 from culm_streaming.stateful.job_state import MemoryState
@@ -122,7 +122,7 @@ class _Document:
 
     source: random.Random
     store: MemoryState = field(default_factory=MemoryState)
-    state: DocumentState | None = None
+    blob: bytes = b""
     ids: list[bytes] = field(default_factory=list)
 
     def seconds_for(self, count: int, *, batch: int = 50) -> float:
@@ -149,10 +149,12 @@ class _Document:
         )
 
     def _take(self, arrivals: list[ArrivedOperation]) -> None:
+        batch = [(_SCHEMA, arrival) for arrival in arrivals]
         # The state goes through its bytes, as it does between two micro-batches.
-        state = None if self.state is None else DocumentState.decode(self.state.encode())
-        reduction = Reduction(self.store, self.ids[0], state, max_waiting=1_000)
-        self.state = reduction.add((_SCHEMA, arrival) for arrival in arrivals)
+        state = DocumentState.decode(self.blob) if self.blob else new_document(self.ids[0], batch)
+        reduction = Reduction(self.store, state, max_waiting=1_000)
+        reduction.add(batch)
+        self.blob = reduction.state.encode()
 
 
 def _produce(kafka: KafkaSettings, count: int, length: int) -> None:

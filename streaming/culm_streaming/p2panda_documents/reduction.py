@@ -48,6 +48,17 @@ MAX_FIELDS: Final = 1_024
 """Largest number of fields of a document; of more, those with the lowest names are kept."""
 
 
+def new_document(document_id: DocumentId, arrivals: Iterable[tuple[str, ArrivedOperation]]) -> DocumentState:
+    """Return a document without operations whose create is among the first ones that arrive.
+
+    Raises `StateMissingError` if it is not: the log of the create is found before any other of its document.
+    """
+    for schema_id, arrival in arrivals:
+        if arrival.operation.operation_id == document_id:
+            return DocumentState(document_id, schema_id, arrival.log[:32])
+    raise StateMissingError(f"the create operation of {document_id.hex()} is missing")
+
+
 @dataclass(slots=True)
 class Reduction:
     """The reduction of one document in one micro-batch.
@@ -56,8 +67,7 @@ class Reduction:
     """
 
     store: JobState
-    document_id: DocumentId
-    state: DocumentState | None
+    state: DocumentState
     max_waiting: int
     is_changed: bool = False
     refused: list[tuple[ArrivedOperation, CulmError]] = field(default_factory=list)
@@ -65,21 +75,18 @@ class Reduction:
     appended: list[bytes] = field(default_factory=list)
     """Packed operations behind those of the state."""
 
-    def add(self, arrivals: Iterable[tuple[str, ArrivedOperation]]) -> DocumentState:
-        """Add operations with their schemas, in any order; repeats have no effect. Returns the new state."""
+    def add(self, arrivals: Iterable[tuple[str, ArrivedOperation]]) -> None:
+        """Add operations with their schemas, in any order; repeats have no effect.
+
+        If the document is new, they include its create.
+        """
         following: dict[tuple[OperationId, ...], dict[OperationId, ArrivedOperation]] = {}
-        others: list[tuple[str, ArrivedOperation]] = []
         for schema_id, arrival in arrivals:
             operation = arrival.operation
-            if operation.operation_id == self.document_id:
-                self._begin(schema_id, arrival)
-            else:
-                others.append((schema_id, arrival))
-        if self.state is None:
-            raise StateMissingError(f"the create operation of {self.document_id.hex()} is missing")
-        for schema_id, arrival in others:
-            if self._is_allowed(schema_id, arrival):
-                operation = arrival.operation
+            if operation.operation_id == self.state.document_id:
+                if not self.state.version:
+                    self._append(arrival)
+            elif self._is_allowed(schema_id, arrival):
                 following.setdefault(operation.previous, {})[operation.operation_id] = arrival
         waiting = load_waiting(self.store, self._short_id) if self.state.waiting else []
         self._follow(following, {i for arrival in waiting for i in arrival.operation.previous})
@@ -87,22 +94,15 @@ class Reduction:
         if remaining:
             self._merge(remaining, waiting)
         self._settle()
-        return self.state
 
     @property
     def _short_id(self) -> bytes:
-        return short_id(self.document_id)
-
-    def _begin(self, schema_id: str, arrival: ArrivedOperation) -> None:
-        if self.state is None:
-            self.state = DocumentState(self.document_id, schema_id, arrival.log[:32])
-            self._append(arrival)
+        return short_id(self.state.document_id)
 
     def _is_allowed(self, schema_id: str, arrival: ArrivedOperation) -> bool:
-        assert self.state is not None
         error: CulmError
         if not arrival.operation.previous:
-            error = SecondCreateError(f"the document was created by {self.document_id.hex()}")
+            error = SecondCreateError(f"the document was created by {self.state.document_id.hex()}")
         elif schema_id != self.state.schema_id:
             error = OtherSchemaError(
                 f"{schema_id[:100]} is not the document's schema, {self.state.schema_id[:100]}"
@@ -113,7 +113,6 @@ class Reduction:
         return False
 
     def _refuse(self, arrival: ArrivedOperation, error: CulmError) -> None:
-        assert self.state is not None
         self.refused.append((arrival, error))
         problem = (arrival.operation.operation_id, error.code)
         if problem not in self.state.refused:
@@ -130,7 +129,6 @@ class Reduction:
         Stops before one that others wait for.
         """
         state = self.state
-        assert state is not None
         while following and state.ends_with_head:
             heads = tuple(state.heads) if len(state.heads) == 1 else tuple(sorted(state.heads))
             candidates = following.get(heads)
@@ -143,7 +141,6 @@ class Reduction:
     def _append(self, arrival: ArrivedOperation) -> None:
         """Apply an operation that follows all heads."""
         state = self.state
-        assert state is not None
         operation_id, previous, fields, partition, offset = arrival.operation
         author = arrival.log[:32]
         self.appended.append(
@@ -171,7 +168,6 @@ class Reduction:
     def _merge(self, arrivals: Sequence[ArrivedOperation], waiting: list[ArrivedOperation]) -> None:
         """Apply operations that do not simply follow all heads, and those that waited for them."""
         state = self.state
-        assert state is not None
         self._join_appended()
         past = unpack_history(read_pages(self.store, self._short_id, state.pages) + state.recent)
         positions = {operation.id: position for position, operation in enumerate(past)}
@@ -203,7 +199,6 @@ class Reduction:
     ) -> tuple[list[ArrivedOperation], list[ArrivedOperation]]:
         """Return the operations whose predecessors are all here, up to the create, and those that wait."""
         state = self.state
-        assert state is not None
         connected = set(known)
         added: list[ArrivedOperation] = []
         awaiting: dict[OperationId, list[ArrivedOperation]] = {}
@@ -231,7 +226,6 @@ class Reduction:
         self, waiting: list[ArrivedOperation], held: set[OperationId], known: Iterable[OperationId]
     ) -> None:
         state = self.state
-        assert state is not None
         # Those that wait already stay, then lower ids take precedence.
         waiting.sort(key=lambda arrival: (_operation_id(arrival) not in held, _operation_id(arrival)))
         for arrival in waiting[self.max_waiting :]:
@@ -249,7 +243,6 @@ class Reduction:
     ) -> None:
         """Bring the fields up to date with the end of the linear order."""
         state = self.state
-        assert state is not None
         if state.fields is None or any(operation.names is None for operation in behind):
             state.fields = None
             return
@@ -263,7 +256,6 @@ class Reduction:
             if arrival is None or not arrival.has_values:
                 self.wanted[name] = operation
             else:
-                self.wanted.pop(name, None)
                 value = (arrival.operation.fields or {})[name]
             state.fields[name] = [
                 value,
@@ -277,7 +269,6 @@ class Reduction:
         self, past: Sequence[AppliedOperation], start: int, behind: Sequence[AppliedOperation]
     ) -> None:
         state = self.state
-        assert state is not None
         number, first = len(state.pages), len(past) - state.recent_count
         is_paged = start < first
         if is_paged:
@@ -291,7 +282,6 @@ class Reduction:
 
     def _join_appended(self) -> None:
         state = self.state
-        assert state is not None
         state.recent += b"".join(self.appended)
         state.recent_count += len(self.appended)
         self.appended.clear()
@@ -299,7 +289,6 @@ class Reduction:
     def _settle(self) -> None:
         """Keep the limits of the state."""
         state = self.state
-        assert state is not None
         self._join_appended()
         if len(state.recent) >= RECENT_BYTES:
             state.pages = append_to_pages(

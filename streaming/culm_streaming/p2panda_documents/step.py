@@ -14,9 +14,9 @@ from culm_models.errors import CulmError
 from culm_models.p2panda.operations.identifiers import DocumentId
 from culm_streaming.errors import StateMissingError
 from culm_streaming.kafka_io.fetching import RecordPlace
-from culm_streaming.p2panda_documents.document_state import DocumentBlocks, DocumentState
+from culm_streaming.p2panda_documents.document_state import DocumentBlocks
 from culm_streaming.p2panda_documents.output_records import document_record
-from culm_streaming.p2panda_documents.reduction import Reduction
+from culm_streaming.p2panda_documents.reduction import Reduction, new_document
 from culm_streaming.p2panda_documents.rows import ResolvedRows, short_id, unpack_operations
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_streaming.p2panda_documents.waiting_operations import ArrivedOperation
@@ -54,20 +54,22 @@ def step(
             of_document.append((schema_id, ArrivedOperation(log, operation)))
     blocks = DocumentBlocks(store, layout)
     output = DocumentsOutput(rejected=[(row.key, row.value) for row in sorted(rows.refused)])
-    changed: list[tuple[int, Reduction, DocumentState]] = []
+    changed: list[tuple[int, Reduction]] = []
     for document_id, of_document in sorted(arrivals.items()):
         short = short_id(document_id)
         block = place_of(short, layout.shards, layout.blocks)[1]
-        reduction = Reduction(store, document_id, blocks.get(block, short), layout.max_waiting_operations)
-        state = reduction.add(of_document)
+        state = blocks.get(block, short) or new_document(document_id, of_document)
+        reduction = Reduction(store, state, layout.max_waiting_operations)
+        reduction.add(of_document)
         output.rejected += [_rejected(arrival, error, topic) for arrival, error in reduction.refused]
         if reduction.is_changed:
-            changed.append((block, reduction, state))
-    _read_wanted([reduction for _, reduction, _ in changed], read_fields)
-    for block, reduction, state in changed:
-        blocks.put(block, short_id(reduction.document_id), state)
+            changed.append((block, reduction))
+    _read_wanted([reduction for _, reduction in changed], read_fields)
+    for block, reduction in changed:
+        state = reduction.state
+        blocks.put(block, short_id(state.document_id), state)
         record = document_record(state, max_value_bytes=layout.max_record_bytes)
-        output.documents.append((reduction.document_id, record.encode()))
+        output.documents.append((state.document_id, record.encode()))
     blocks.save()
     return output
 
@@ -84,11 +86,11 @@ def _read_wanted(reductions: Iterable[Reduction], read_fields: ReadFields) -> No
     found = read_fields(sorted({place for _, _, place in wanted}))
     for reduction, name, place in wanted:
         value = found.get(place, {}).get(name)
-        fields = reduction.state.fields if reduction.state is not None else None
+        fields = reduction.state.fields
         if value is None or fields is None:
             raise StateMissingError(
                 f"the record of logs at {place[0]}/{place[1]} no longer has the field {name[:100]!r} of the "
-                f"document {reduction.document_id.hex()}"
+                f"document {reduction.state.document_id.hex()}"
             )
         fields[name][0] = value
 
