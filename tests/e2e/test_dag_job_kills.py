@@ -6,15 +6,13 @@ What it says in the end is byte for byte what a job says that was never killed.
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from culm_infra.demo.kit.processes import CulmProcess, environment, running
-from culm_infra.patience import Patience
 from culm_models.dag.blocks.cid import CAR, RAW, cid_of
 from culm_models.dag.car import write_car
 from culm_models.dag.replica.codec import encode_append
@@ -26,6 +24,7 @@ from tests.streaming.dag.test_dag_job_step import dropped, in_nodes, in_publishe
 from tests.streaming.dag.test_dag_on_kafka import say, told
 from tests.support.dag.job import DagWorld, Sent
 from tests.support.kafka.topic_io import end_offsets
+from tests.support.process.waiting import await_output
 
 # Minutes long; that a killed job loses nothing is also what `test_demo_dag` sees, each time.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]
@@ -33,7 +32,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mar
 PUBLISHES = 40
 KILLED_AT = (1, 5, 9)
 """Records of `dag.heads` behind which the job is killed."""
-DEADLINE_S = 300.0
 
 
 def history(chance: random.Random) -> list[Sent]:
@@ -78,14 +76,6 @@ def jobs() -> Iterator[list[CulmProcess]]:
         yield started
 
 
-def await_that(holds: Callable[[], bool], process: CulmProcess) -> None:
-    patience = Patience(DEADLINE_S, process.printed_bytes)
-    while not holds():
-        process.check()
-        patience.check(process.printed)
-        time.sleep(0.1)
-
-
 def has_told(kafka: KafkaSettings, count: int) -> bool:
     return sum(end_offsets(kafka, "dag.heads").values()) >= count
 
@@ -101,11 +91,11 @@ def test_a_job_killed_at_any_moment_says_in_the_end_what_one_says_that_never_was
     jobs.append(killed)
     for count in KILLED_AT:
         killed.start()
-        await_that(partial(has_told, kafka, count), killed)
+        await_output(killed, partial(has_told, kafka, count))
         killed.kill_tree()
         assert told(kafka) != world.picture, "it was killed too late"
     killed.start()
-    await_that(lambda: told(kafka) == world.picture, killed)
+    await_output(killed, lambda: told(kafka) == world.picture)
     killed.stop()
 
     undisturbed = kafka.model_copy(update={"prefix": f"{kafka.prefix}undisturbed."})
@@ -114,6 +104,6 @@ def test_a_job_killed_at_any_moment_says_in_the_end_what_one_says_that_never_was
     other = job(undisturbed, tmp_path / "undisturbed")
     jobs.append(other)
     other.start()
-    await_that(lambda: told(undisturbed) == world.picture, other)
+    await_output(other, lambda: told(undisturbed) == world.picture)
     other.stop()
     assert told(kafka) == told(undisturbed)

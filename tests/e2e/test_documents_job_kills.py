@@ -6,20 +6,19 @@ cores.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from culm_infra.demo.kit.processes import CulmProcess, environment, running
-from culm_infra.patience import Patience
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.p2panda.documents.record import DocumentRecord
 from tests.support.kafka.topic_io import end_offsets, produce
 from tests.support.p2panda.documents_job import Histories, assert_reduced, histories, in_logs, written
+from tests.support.process.waiting import await_output
 
 # Minutes long; restarts of the job are also in `test_documents_on_kafka`.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_800)]
@@ -28,7 +27,6 @@ DOCUMENTS = 60
 OPERATIONS = 40
 KILLED_AT = (30, 200, 500)
 """Records of `documents` behind which the job is killed."""
-DEADLINE_S = 300.0
 
 
 @pytest.fixture
@@ -52,14 +50,6 @@ def job(kafka: KafkaSettings, folder: Path, cores: int) -> CulmProcess:
     return CulmProcess("the job documents", arguments, environment(kafka), folder / "job.log")
 
 
-def await_that(holds: Callable[[], bool], process: CulmProcess) -> None:
-    patience = Patience(DEADLINE_S, process.printed_bytes)
-    while not holds():
-        process.check()
-        patience.check(process.printed)
-        time.sleep(0.1)
-
-
 def has_written(kafka: KafkaSettings, count: int) -> bool:
     return sum(end_offsets(kafka, "documents").values()) >= count
 
@@ -77,7 +67,7 @@ def test_a_job_killed_at_any_moment_writes_in_the_end_what_one_writes_that_never
     other = job(undisturbed, tmp_path / "undisturbed", cores=2)
     jobs.append(other)
     other.start()
-    await_that(lambda: _is_reduced(undisturbed, documents), other)
+    await_output(other, lambda: _is_reduced(undisturbed, documents))
     other.stop()
     expected = written(undisturbed)
     assert_reduced(expected, documents)
@@ -86,13 +76,13 @@ def test_a_job_killed_at_any_moment_writes_in_the_end_what_one_writes_that_never
         killed = job(kafka, tmp_path / "killed", cores=1 + number % 2)
         jobs.append(killed)
         killed.start()
-        await_that(partial(has_written, kafka, count), killed)
+        await_output(killed, partial(has_written, kafka, count))
         killed.kill_tree()
         assert written(kafka) != expected, "it was killed too late"
     last = job(kafka, tmp_path / "killed", cores=2)
     jobs.append(last)
     last.start()
-    await_that(lambda: written(kafka) == expected, last)
+    await_output(last, lambda: written(kafka) == expected)
     last.stop()
 
 

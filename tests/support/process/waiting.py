@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from culm_infra.demo.kit.processes import CulmProcess
 from culm_infra.errors import NotReached
 from culm_infra.patience import Patience
 
@@ -90,7 +91,7 @@ async def until(
 
 
 def looks(
-    what: str,
+    what: str | Callable[[], str],
     *,
     limit_s: float = IDLE_LIMIT_S,
     progress: Callable[[], object] = work_done,
@@ -102,3 +103,11 @@ def looks(
         yield
         patience.check(what)
         time.sleep(step_s)
+
+
+def await_output(process: CulmProcess, holds: Callable[[], bool], *, limit_s: float = 300.0) -> None:
+    """Wait until a condition holds that a process brings about. Raises if it ends or prints nothing more."""
+    for _ in looks(process.printed, limit_s=limit_s, progress=process.printed_bytes, step_s=0.1):
+        if holds():
+            return
+        process.check()
