@@ -19,7 +19,7 @@ SINGLE_RECORDS: Final[Mapping[str, str]] = {
     # A queue that was full in one retrieval must not delay the next one by a second.
     "fetch.queue.backoff.ms": "5",
 }
-"""Properties of a client that reads single records again and again."""
+"""Client properties for a reader of single records that is used repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)

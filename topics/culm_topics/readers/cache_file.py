@@ -95,17 +95,17 @@ class CacheFile:
 
     def rows(self, query: str, *values: object) -> list[Any]:
         """Execute a statement. Returns its rows."""
-        with self.reported():
+        with self._reported():
             return self._file.execute(query, values).fetchall()
 
     def each_row(self, query: str, values: Sequence[object] = ()) -> Iterator[Any]:
         """Execute a statement, and yield its rows one by one."""
-        with self.reported():
+        with self._reported():
             yield from self._file.execute(query, values)
 
     def write_all(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute a statement for each of these rows."""
-        with self.reported():
+        with self._reported():
             self._file.executemany(statement, rows)
 
     @property
@@ -116,11 +116,11 @@ class CacheFile:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do everything inside in one transaction, or in the one that has begun; nothing after an error."""
-        with self.reported(), _transaction(self._file):
+        with self._reported(), _transaction(self._file):
             yield
 
     @contextmanager
-    def reported(self) -> Iterator[None]:
+    def _reported(self) -> Iterator[None]:
         """Raise errors of SQLite as those of the reader."""
         try:
             yield

@@ -15,7 +15,7 @@ _SHOWN_FIELDS: Final = 3
 
 
 def document_row(document: TypedDocument) -> dict[str, Any]:
-    """Return a document with what its operations say about it."""
+    """Return a document with its fields, its problems and the operations that are missing."""
     return {
         **view_row(document.view),
         "fields": fields_row(document.view, document),
@@ -29,7 +29,7 @@ def document_row(document: TypedDocument) -> dict[str, Any]:
 
 
 def view_row(view: DocumentView) -> dict[str, Any]:
-    """Return what a view is of."""
+    """Return the document of a view, its schema, its owner and its heads."""
     return {
         "document_id": view.document_id,
         "schema_id": view.schema_id,

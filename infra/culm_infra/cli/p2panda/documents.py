@@ -267,6 +267,6 @@ def _write(pieces: Iterable[bytes], file: BinaryIO) -> int:
 
 
 app = noun(
-    "Documents: what the operations of several authors amount to.",
+    "Documents: the current fields that result from the operations of several authors.",
     {"list": list_documents, "show": show, "watch": watch, "blob": blob},
 )

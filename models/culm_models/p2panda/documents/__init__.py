@@ -5,6 +5,6 @@
 - ``linear_order``: the order in which operations are applied.
 - ``views``: a view whose operations are read by their ids. ``schemas``: the fields that a schema's documents
   define, and what does not match them. ``blobs``: files in pieces.
-- ``typed``: documents with the types of their fields and their problems, for whoever holds documents.
+- ``typed``: documents with the types of their fields and their problems, for stores and for readers of Kafka.
 - ``errors``: a class for each reason to refuse an operation.
 """

@@ -64,15 +64,14 @@ def problems_of(
 
     `unread` are further fields that are set, whose values are not here.
     """
+    names = {*fields, *unread}
     problems: dict[str, DocumentError] = {
-        name: UnknownFieldError("the schema has no such field") for name in unread if name not in known
+        name: UnknownFieldError("the schema has no such field") for name in names - known.keys()
     }
     for name, field in fields.items():
-        if name not in known:
-            problems[name] = UnknownFieldError("the schema has no such field")
-        elif known[name] not in fitting_types(field.value):
+        if name in known and known[name] not in fitting_types(field.value):
             problems[name] = FieldTypeError(f"the schema says {known[name]}, which this value does not fit")
-    for name in known.keys() - fields.keys() - set(unread):
+    for name in known.keys() - names:
         problems[name] = MissingFieldError("no operation sets this field of the schema")
     return dict(sorted(problems.items()))
 

@@ -1,6 +1,6 @@
 """Documents with the types of their fields, and what does not match their schema (p2panda, "documents").
 
-Peers' stores and readers of Kafka hold documents in different ways. `Typing` asks either for what it needs.
+Peers' stores and readers of Kafka hold documents in different ways. `Typing` reads both by `HeldDocuments`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from culm_models.p2panda.operations.schema import Fields, FieldType
 SCHEMA_PROBLEM: Final = "(schema)"
 """Key of a problem of the schema; no field has such a name."""
 MAX_REMEMBERED_SCHEMAS: Final = 1_000
-"""Largest number of schemas whose fields are remembered: anybody may send a document of a new one."""
+"""Largest number of schemas that are cached: anybody may send a document of a new schema."""
 
 
 class HeldDocuments(Protocol):
-    """Documents as somebody holds them."""
+    """Lookups in the documents of a store or of a reader of Kafka."""
 
     def view(self, view_id: DocumentViewId) -> DocumentView | None:
         """Return a view of a document with all of its values; None if it is not held."""
@@ -68,9 +68,7 @@ class TypedDocument:
 
 
 class Typing:
-    """The schemas of documents that are held, and checks against them. Remembers the schemas it was asked
-    for.
-    """
+    """Looks up the schemas of held documents, and checks documents against them. Caches the schemas."""
 
     def __init__(self, held: HeldDocuments) -> None:
         self._held = held
@@ -88,7 +86,7 @@ class Typing:
         return self._fields[schema]
 
     def forget_unknown(self) -> None:
-        """Look up the schemas again that were not held. A definition that was held never changes."""
+        """Forget that schemas were not held. A definition that is held never changes."""
         self._fields = {schema: fields for schema, fields in self._fields.items() if fields is not None}
 
     def check(self, view: DocumentView, unread: Collection[str] = ()) -> Checked:

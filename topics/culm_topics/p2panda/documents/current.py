@@ -62,7 +62,7 @@ class CurrentDocuments:
     def documents(
         self, selection: DocumentSelection, since: Mapping[int, int] | None = None
     ) -> Iterator[CurrentDocument]:
-        """Yield the selected documents by id; with `since`, those whose records are behind these offsets."""
+        """Yield the selected documents by id; with `since`, those with records from these offsets on."""
         for document_id in self._file.ids(selection, since):
             document = self.document(document_id)
             if document is not None:
@@ -87,12 +87,15 @@ class CurrentDocuments:
         )
 
     def view_at(self, view_id: DocumentViewId) -> DocumentView:
-        """Return a document at these heads, by a scan of `logs` if need be.
+        """Return a document at these heads, by a scan of `logs` if its operations are not known.
 
         Raises the errors of `LogOperations.view`.
         """
+        present = self._present_view(view_id)
+        if present is not None:
+            return present
         try:
-            return self._present_view(view_id) or self._operations.view(view_id, scan=True)
+            return self._operations.view(view_id, scan=True)
         finally:
             # The scan may have passed the operations of definitions.
             self.typing.forget_unknown()
@@ -102,7 +105,7 @@ class CurrentDocuments:
         value = field.read()
         return self._operations.values([field])[field.name] if value is None else value
 
-    # What typing and blobs ask for (`HeldDocuments`).
+    # Lookups for typing (`HeldDocuments`) and for blobs.
 
     def view(self, view_id: DocumentViewId) -> DocumentView | None:
         """Return a view without a scan: a present one, or one whose operations are known."""
@@ -116,7 +119,7 @@ class CurrentDocuments:
         return self._file.has(document_id)
 
     def has_operation(self, operation_id: OperationId) -> bool | None:
-        """Return whether an operation is known to be here: `logs` may have others."""
+        """Return True if an operation is known, and None otherwise: `logs` may have others."""
         return self._file.operations.has(operation_id) or self._file.has(operation_id) or None
 
     def _present_view(self, view_id: DocumentViewId) -> DocumentView | None:

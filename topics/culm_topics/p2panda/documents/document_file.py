@@ -1,4 +1,4 @@
-"""The present documents in a local file: the contents of the topic `documents`, and where operations are.
+"""The present documents in a local file: the contents of the topic `documents`, and places of operations.
 
 On disk a document takes the bytes of its record, about 300 bytes, and about 100 for each operation that sets
 a field. Memory holds a page cache and the result of one call (`culm_topics.readers.cache_file`).
@@ -179,7 +179,7 @@ class DocumentFile:
         return DocumentRecord.decode(rows[0][0]) if rows else None
 
     def at_view(self, view_id: DocumentViewId) -> tuple[DocumentId, DocumentRecord] | None:
-        """Return the document that has this view now, with its record; None if none has."""
+        """Return the document whose present view this is, with its record; None if there is none."""
         rows = self._file.rows("SELECT id, record FROM documents WHERE view = ?", _view_key(view_id))
         return (rows[0][0], DocumentRecord.decode(rows[0][1])) if rows else None
 

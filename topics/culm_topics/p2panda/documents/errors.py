@@ -10,11 +10,11 @@ class DocumentsError(TopicsError, code="topics.documents"):
 
 
 class StartByTimeRefused(DocumentsError, code="topics.documents.start_by_time"):
-    """A reader of documents cannot start at a time: the topic has the present state of each, not its past."""
+    """A reader of documents cannot start at a time, because the topic has only their present state."""
 
     default_hint: ClassVar[str | None] = (
-        "read the present documents, and changes from there on; `positions()` of an earlier reader can be "
-        "continued from, and `view_at` computes an earlier view of one document"
+        "read the present documents and then their changes; `since` continues from `positions()` of an "
+        "earlier reader, and `view_at` computes an earlier view of one document"
     )
 
 
@@ -25,11 +25,11 @@ class DocumentUnknown(DocumentsError, code="topics.documents.unknown"):
 
 
 class ValueMissing(DocumentsError, code="topics.documents.value_missing"):
-    """A value is only in `logs`, and is not at the place that the document's record names."""
+    """A value is not at the place in `logs` that the document's record names."""
 
     default_hint: ClassVar[str | None] = (
-        "`logs` was created again, or is that of another deployment: the job `documents`, run with a new "
-        "checkpoint, writes the documents again"
+        "`logs` was created again or belongs to another deployment: run the job `documents` with a new "
+        "checkpoint, so that it writes the documents again"
     )
 
 
@@ -46,10 +46,10 @@ class ViewTooLarge(DocumentsError, code="topics.documents.view_size"):
 
 
 class ScanLimitReached(DocumentsError, code="topics.documents.scan_limit"):
-    """So many records of `logs` were read, and the operations of a view are not among them."""
+    """A scan of `logs` has read `max_scan_records` without finding all operations of a view."""
 
     default_hint: ClassVar[str | None] = (
-        "what was read is remembered: another call goes on from there; or give a larger `max_scan_records`"
+        "another call continues the scan where this one ended; a larger `max_scan_records` reads more at once"
     )
 
 

@@ -85,8 +85,9 @@ class LogOperations(Closing):
     def view(self, view_id: DocumentViewId, *, scan: bool) -> DocumentView:
         """Return the view at these heads.
 
-        Without `scan`, only known operations are used, and few requests. Raises `UnknownViewError` with the
-        ids of operations that are not here, `ViewTooLarge`, and `ScanLimitReached`.
+        Without `scan`, uses only operations whose places are known, and few requests. Raises
+        `UnknownViewError` with the ids of operations that are not here, `ValueMissing`, `ViewTooLarge`, and
+        `ScanLimitReached`.
         """
         walk = self._follow(view_id)
         if scan and not walk.is_complete:
@@ -130,7 +131,7 @@ class LogOperations(Closing):
         return walk
 
     def _scan(self, view_id: DocumentViewId, walk: ViewWalk) -> ViewWalk:
-        """Read `logs` on from where the last scan ended until the view is complete, or the present end."""
+        """Continue the last scan of `logs` until the view is complete, or to the present end."""
         scanner = self._open_scanner()
         scanned = self._known.scanned()
         ranges = scanner.ranges()
@@ -152,8 +153,7 @@ class LogOperations(Closing):
             if read >= self._max_scan_records and not scanner.has_reached(ends):
                 scanner.assign({})
                 raise ScanLimitReached(
-                    f"{read:,} records of {LOGS_TOPIC} were read, and not all operations of the view are "
-                    "among them"
+                    f"{read:,} records of {LOGS_TOPIC} were read without finding all operations of the view"
                 )
         scanner.assign({})
         return walk
@@ -173,7 +173,7 @@ class LogOperations(Closing):
     def _read(
         self, places: Mapping[OperationId, Place]
     ) -> tuple[dict[OperationId, AuthoredOperation], dict[OperationId, str]]:
-        """Return the operations at these places, and why others are not there, whose places are forgotten."""
+        """Return the operations at these places, and by id why others are absent; forgets their places."""
         reader = self._open_reader()
         ids = {place: operation_id for operation_id, place in places.items()}
         wanted: dict[int, list[int]] = {}

@@ -1,8 +1,8 @@
 """Known places of operations in `logs`: from records of `documents`, and from a scan of `logs`.
 
-A record names the places of the operations that set the fields now. Only a scan of `logs` finds the others,
-which earlier views consist of. What a scan has passed is remembered, with the operations that each names in
-`previous`: about 80 bytes on disk for each, and 34 for each id in `previous`.
+A record names the places of the operations that set the present fields. Earlier views consist of other
+operations, which only a scan of `logs` finds. Every operation that a scan has read is remembered with its
+`previous`: about 80 bytes on disk, and 34 for each id in `previous`.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class FoundOperation(NamedTuple):
 class ViewWalk:
     """The operations of a view as far as they are known.
 
-    `places` are those whose `previous` are known, `unread` the others whose places are known, and `missing`
-    those of which neither is. `is_cut` if the walk ended at its limit.
+    `places` are those whose places and `previous` are known, `unread` those of which only the places are
+    known, and `missing` those whose places are unknown. `is_cut` if the walk ended at its limit.
     """
 
     places: Mapping[OperationId, Place]
@@ -60,7 +60,7 @@ class ViewWalk:
 
 
 class OperationPlaces:
-    """The places in a file of documents."""
+    """The table of known places in a file of documents."""
 
     def __init__(self, file: CacheFile) -> None:
         self._file = file
@@ -93,7 +93,7 @@ class OperationPlaces:
         self._file.write_all(_FORGET, ((operation_id,) for operation_id in operation_ids))
 
     def begin(self, origin: bytes) -> None:
-        """Use the topic `logs` of this origin; if it is another one than before, forget all places."""
+        """Use the topic `logs` of this origin. Forgets all places if the origin was another one before."""
         before = self._file.about("logs")
         if before == origin:
             return
