@@ -20,14 +20,13 @@ from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import PassedOver, TopicMessage
-from culm_topics.readers.partitions import TopicPartitions, read_through
+from culm_topics.readers.partitions import SILENCE_SECONDS, TopicPartitions, read_through
 
 SOURCES_TOPIC: Final = "chotki.sources"
 FREE: Final = bytes(16)
 """The run of a source that is not in use."""
 _FIRST_GIVEN, _LAST_GIVEN = 0x10000, 0xFFFFF
 """Range of allocated sources: texts of IDs hold no larger ones, and people give small numbers to replicas."""
-_SILENCE_SECONDS: Final = 30.0
 
 
 EDGE_KEY_SIZE: Final = 24
@@ -125,7 +124,7 @@ class SourceFollower:
 
     def catch_up(self) -> Mapping[int, SourceRecord]:
         """Read to the present end. Returns the holder of each source."""
-        for records in read_through(self._reader, self._reader.ends(), _SILENCE_SECONDS):
+        for records in read_through(self._reader, self._reader.ends()):
             for record in records:
                 self.table.take(record)
         return self.table.holders
@@ -172,6 +171,6 @@ def retire_source(settings: KafkaSettings, src: int, *, in_use: bool = False) ->
         source_key(src),
         on_delivery=lambda error, _: failures.append(error.str()) if error is not None else None,
     )
-    if producer.flush(_SILENCE_SECONDS) or failures:
+    if producer.flush(SILENCE_SECONDS) or failures:
         raise KafkaFailure(f"{topic}: {failures[0] if failures else 'nothing was acknowledged in time'}")
     return retired

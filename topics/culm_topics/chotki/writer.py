@@ -47,7 +47,6 @@ from culm_topics.readers.partitions import TopicPartitions, read_until
 PACKETS_TOPIC: Final = "chotki.packets"
 MAX_UNMERGED_PACKETS: Final = 100_000
 _POLL_SECONDS: Final = 0.1
-_SILENCE_SECONDS: Final = 30.0
 _READ_WAIT_SECONDS: Final = 5.0
 _ANY_PARTITION: Final = -1
 _logger = logging.getLogger(__name__)
@@ -256,7 +255,7 @@ class ChotkiWriter(Closing):
             partition = source_partition(self._source, reader.count())
             low, end = reader.range_of(partition)
             reader.assign({partition: max(low, min(state.packets.get(partition, 0), end))})
-            for message in read_until(reader, {partition: end}, _SILENCE_SECONDS):
+            for message in read_until(reader, {partition: end}):
                 if message.key != source_key(self._source):
                     continue
                 try:

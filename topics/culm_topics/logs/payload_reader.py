@@ -32,7 +32,6 @@ from culm_topics.readers.partitions import TopicPartitions, read_through
 DEFAULT_MAX_UNFINISHED_BYTES: Final = 1024 * 1024 * 1024
 _BATCH_RECORDS: Final = 16
 """Number of chunks in memory at once: 8 MiB."""
-_SILENCE_SECONDS = 30.0
 
 
 class PayloadReader(TopicConsumer[PayloadAssembly]):
@@ -125,7 +124,7 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
             count = reading.count()
             places = {payload_partition(payload_hash, count) for payload_hash in wanted}
             ends = reading.read_from({partition: reading.range_of(partition)[0] for partition in places})
-            for messages in read_through(reading, ends, _SILENCE_SECONDS, _BATCH_RECORDS):
+            for messages in read_through(reading, ends, max_records=_BATCH_RECORDS):
                 for message in messages:
                     if message.key[:-4] not in wanted or message.offset >= ends[message.partition]:
                         continue

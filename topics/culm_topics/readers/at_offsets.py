@@ -9,7 +9,6 @@ from culm_topics.readers.partitions import TopicPartitions, read_until
 
 _NEAR_RECORDS: Final = 1_000
 """Wanted offsets that are at most this far apart are read together; longer distances are skipped."""
-_SILENCE_SECONDS: Final = 30.0
 SINGLE_RECORDS: Final[Mapping[str, str]] = {
     # Wanted records are close together; records fetched beyond them are wasted.
     "fetch.message.max.bytes": str(1024 * 1024),
@@ -90,7 +89,7 @@ def _read_run(reader: TopicPartitions, partition: int, run: Sequence[int]) -> It
     wanted = iter(run)
     offset = next(wanted, None)
     reader.assign({partition: run[0]})
-    for message in read_until(reader, {partition: run[-1] + 1}, _SILENCE_SECONDS):
+    for message in read_until(reader, {partition: run[-1] + 1}):
         while offset is not None and offset < message.offset:
             yield Absent(reader.topic, partition, offset, "compacted", message.offset)
             offset = next(wanted, None)

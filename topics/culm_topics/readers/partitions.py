@@ -23,6 +23,8 @@ from culm_topics.readers.batch import BATCH_RECORDS, TopicMessage, fetch, source
 from culm_topics.readers.broker_errors import ask
 
 REQUEST_TIMEOUT_SECONDS = 30.0
+SILENCE_SECONDS: Final = 30.0
+"""A broker that sends nothing for this time, with records still missing, is regarded as failed."""
 _ATTEMPT_SECONDS = 5.0
 _RIGHTS_HINT = "grant what `culm topics acls` lists"
 
@@ -198,7 +200,11 @@ class TopicPartitions(Closing):
 
 
 def read_through(
-    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, max_records: int = BATCH_RECORDS
+    reader: TopicPartitions,
+    ends: Mapping[int, int],
+    *,
+    silence_seconds: float = SILENCE_SECONDS,
+    max_records: int = BATCH_RECORDS,
 ) -> Iterator[list[TopicMessage]]:
     """Yield all records up to `ends`, including records beyond `ends` in the same batch.
 
@@ -215,19 +221,19 @@ def read_through(
 
 
 def read_until(
-    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, max_records: int = BATCH_RECORDS
+    reader: TopicPartitions,
+    ends: Mapping[int, int],
+    *,
+    silence_seconds: float = SILENCE_SECONDS,
+    max_records: int = BATCH_RECORDS,
 ) -> Iterator[TopicMessage]:
     """Yield all records before `ends`. Raises the same errors as `read_through`."""
-    for records in read_through(reader, ends, silence_seconds, max_records):
+    for records in read_through(reader, ends, silence_seconds=silence_seconds, max_records=max_records):
         yield from (record for record in records if record.offset < ends[record.partition])
 
 
 def _bytes(data: bytes | str | None) -> bytes:
     return data.encode() if isinstance(data, str) else data or b""
-
-
-_SILENCE_SECONDS: Final = 30.0
-"""A broker that sends nothing for this time, with records still missing, is regarded as failed."""
 
 
 def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
@@ -240,7 +246,7 @@ def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
         ranges = reader.ranges()
         ends = {partition: high for partition, (low, high) in ranges.items() if high > low}
         reader.assign({partition: ranges[partition][0] for partition in ends})
-        yield from read_until(reader, ends, _SILENCE_SECONDS)
+        yield from read_until(reader, ends)
 
 
 def offsets_of(settings: KafkaSettings, name: str) -> dict[int, tuple[int, int]]:

@@ -10,8 +10,6 @@ from culm_topics.readers.partitions import TopicPartitions, read_until
 from culm_topics.sds.keys import shard_of, split_ack_key
 from culm_topics.sds.records import AckState, SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
 
-_SILENCE_SECONDS = 30.0
-
 
 @dataclass(slots=True)
 class ParticipantStatus:
@@ -59,7 +57,7 @@ def read_channels(
         count = reader.count()
         partitions = range(count) if channel_id is None else (shard_of(channel_id, count),)
         ends = reader.read_from({partition: reader.range_of(partition)[0] for partition in partitions})
-        for record in read_until(reader, ends, _SILENCE_SECONDS):
+        for record in read_until(reader, ends):
             try:
                 if channel_id is None or split_ack_key(record.key).channel_id == channel_id:
                     apply_ack(channels, record.key, record.value)

@@ -20,14 +20,13 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.admin import describe
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import TopicMessage
-from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.partitions import SILENCE_SECONDS, TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
 from culm_topics.sds.index_file import Change, IndexFile, IndexFileFailed, Position, is_damaged
 from culm_topics.sds.keys import shard_of, split_index_key
 from culm_topics.sds.records import SdsIndexRecord
 
 _Answer = TypeVar("_Answer")
-_SILENCE_SECONDS = 30.0
 _REQUEST_TIMEOUT_SECONDS = 10.0
 HEAD_SIZE = 16
 """Number of messages in a channel's head: logs that differ near their ends have different heads."""
@@ -76,15 +75,15 @@ class SdsIndex(Closing):
         """Run `catch_up` step by step; yields the number of offsets left of the `goal`."""
         self._ends = self._reader.ends()
         self.goal = self.remaining()
-        deadline_s = time.monotonic() + _SILENCE_SECONDS
+        deadline_s = time.monotonic() + SILENCE_SECONDS
         while left := self.remaining():
             yield left
             self._poll(0.2)
             if self.remaining() < left:
-                deadline_s = time.monotonic() + _SILENCE_SECONDS
+                deadline_s = time.monotonic() + SILENCE_SECONDS
             elif time.monotonic() > deadline_s:
                 raise KafkaFailure(
-                    f"the broker sent nothing of {self._reader.topic} for {_SILENCE_SECONDS:.0f} s"
+                    f"the broker sent nothing of {self._reader.topic} for {SILENCE_SECONDS:.0f} s"
                 )
 
     def poll(self, timeout_seconds: float) -> int:

@@ -167,8 +167,10 @@ class SdsStore(Closing):
     def _records(self, partition: int, run: list[int]) -> Iterator[TopicMessage]:
         """Yield the records at these ascending offsets."""
         self._reader.assign({partition: run[0]})
-        wanted = frozenset(run)
-        for record in read_until(self._reader, {partition: run[-1] + 1}, _SILENCE_SECONDS, NEAR_RECORDS):
+        wanted, ends = frozenset(run), {partition: run[-1] + 1}
+        for record in read_until(
+            self._reader, ends, silence_seconds=_SILENCE_SECONDS, max_records=NEAR_RECORDS
+        ):
             if record.offset in wanted:
                 yield record
 

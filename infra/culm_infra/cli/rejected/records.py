@@ -18,7 +18,6 @@ from culm_topics.readers.partitions import TopicPartitions, read_until
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
-_SILENCE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.5
 
 
@@ -116,7 +115,7 @@ def read_rejections(
     # Retention may remove records while they are read.
     with TopicPartitions(kafka, TOPIC, defaults={"auto.offset.reset": "earliest"}) as reader:
         ends = reader.read_from(start_offsets(start, reader))
-        messages = _follow(reader) if follow else read_until(reader, ends, _SILENCE_SECONDS)
+        messages = _follow(reader) if follow else read_until(reader, ends)
         for message in messages:
             try:
                 rejection = Rejection.read(message, kafka.prefix)

@@ -20,7 +20,6 @@ from culm_topics.readers.batch import PassedOver
 from culm_topics.readers.partitions import TopicPartitions, read_through
 
 PUBLISHES_TOPIC: Final = "dag.publishes"
-_SILENCE_SECONDS: Final = 30.0
 _BATCH_RECORDS: Final = 200
 
 
@@ -40,7 +39,7 @@ class PublishAncestry:
         if not self._is_reading:
             self._reader.assign(self._reader.starts())
             self._is_reading = True
-        for messages in read_through(self._reader, self._reader.ends(), _SILENCE_SECONDS, _BATCH_RECORDS):
+        for messages in read_through(self._reader, self._reader.ends(), max_records=_BATCH_RECORDS):
             for message in messages:
                 if not self._wanted(message.key):
                     continue

@@ -29,7 +29,6 @@ SHARDS_TOPIC: Final = "dag.shards"
 _FIRST_WINDOW: Final = 16
 _MAX_PLACES: Final = 200_000
 _BATCH_RECORDS: Final = 8
-_SILENCE_SECONDS: Final = 30.0
 # Limit of records that the client fetches ahead.
 _QUEUED_KBYTES: Final = "8192"
 
@@ -103,7 +102,7 @@ class ChunkFinder:
             return None
         self._reader.assign({partition: start})
         latest = None
-        for message in read_until(self._reader, {partition: stop}, _SILENCE_SECONDS, _BATCH_RECORDS):
+        for message in read_until(self._reader, {partition: stop}, max_records=_BATCH_RECORDS):
             record = self._take(message)
             if message.key == key:
                 latest = record

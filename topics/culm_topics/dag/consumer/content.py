@@ -28,7 +28,6 @@ from culm_topics.kafka.origin import Origin, ask_origin
 from culm_topics.readers.partitions import TopicPartitions, read_through
 
 DEFAULT_CACHE_BYTES: Final = 64 * 1024 * 1024
-_SILENCE_SECONDS: Final = 30.0
 _BATCH_RECORDS: Final = 32
 PLACES_FILE: Final = "shard-places.sqlite"
 
@@ -81,7 +80,7 @@ class DagContent(Closing):
                 starts[partition] = min(max(known.get(partition, low), low), end)
             self._index.assign(starts)
             self._is_reading = True
-        for messages in read_through(self._index, self._index.ends(), _SILENCE_SECONDS, _BATCH_RECORDS):
+        for messages in read_through(self._index, self._index.ends(), max_records=_BATCH_RECORDS):
             self._places.take(messages, self._index.positions)
 
     def block(self, cid: Cid) -> bytes | None:

@@ -34,7 +34,6 @@ LOGS_TOPIC: Final = "logs"
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Largest number of bytes of operations that are read at once, for one view or one document."""
 DEFAULT_MAX_SCAN_RECORDS: Final = 1_000_000
-_SILENCE_SECONDS: Final = 30.0
 _READING_ROUNDS: Final = 16
 """Rounds in which known places are read before a scan is used: each is a request to the broker."""
 _SHOWN: Final = 3
@@ -142,7 +141,7 @@ class LogOperations(Closing):
         ends = {partition: end for partition, (_, end) in ranges.items()}
         scanner.assign(starts)
         read = 0
-        for messages in read_through(scanner, ends, _SILENCE_SECONDS):
+        for messages in read_through(scanner, ends):
             found = [each for each in map(self._found, messages) if each is not None]
             self._known.add_found(found, scanner.positions)
             read += len(messages)

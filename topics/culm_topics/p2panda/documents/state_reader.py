@@ -18,7 +18,6 @@ from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.partitions import TopicPartitions, read_through
 from culm_topics.readers.topic_watch import TopicWatch
 
-_SILENCE_SECONDS: Final = 30.0
 _CHECK_SECONDS: Final = 30.0
 _DEFINITIONS: Final = frozenset({DEFINITION, FIELD_DEFINITION})
 
@@ -84,7 +83,7 @@ class DocumentStateReader(Closing):
     def catch_up(self) -> None:
         """Read to the present ends. Raises `KafkaFailure` if the broker sends nothing for 30 seconds."""
         self._ends = self._reader.ends()
-        for messages in read_through(self._reader, self._ends, _SILENCE_SECONDS):
+        for messages in read_through(self._reader, self._ends):
             self._apply(messages)
 
     def _apply(self, messages: Iterable[TopicMessage]) -> list[AppliedDocument]:
