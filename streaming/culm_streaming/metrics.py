@@ -211,5 +211,5 @@ class WaitingWatch:
             )
 
     def _sum(self) -> tuple[int, int]:
-        waiting = [shard for shard in self._shards.values() if shard.count]
-        return sum(shard.count for shard in waiting), min((shard.since_ms for shard in waiting), default=0)
+        waiting = [shard for shard in self._shards.values() if shard.logs]
+        return sum(shard.logs for shard in waiting), min((shard.since_ms for shard in waiting), default=0)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 OBSERVED, REJECTED, FORKS = "written", "rejected", "forks"
 """Names of the metrics that every query observes: written records, those to the topic `rejected`, and the
@@ -17,14 +17,13 @@ Place = tuple[str, int]
 """(topic, partition)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Number of things of one shard that wait for missing records, and the start of this waiting.
+class Waiting(NamedTuple):
+    """Number of logs of one shard that wait for missing records, and the start of this waiting.
 
-    `since_ms` is the wall-clock time since which there was always at least one, 0 while nothing waits.
+    `since_ms` is the wall-clock time since which there was always at least one, 0 while none waits.
     """
 
-    count: int
+    logs: int
     since_ms: int
 
 
@@ -84,7 +83,7 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         committed_ms=_time_ms(report.get("timestamp"), duration_ms),
         positions=positions,
         waiting={
-            int(shard["shard"]): Waiting(int(shard["count"]), int(shard["since_ms"])) for shard in waiting
+            int(shard["shard"]): Waiting(int(shard["logs"]), int(shard["since_ms"])) for shard in waiting
         },
     )
 

@@ -23,7 +23,7 @@ from culm_streaming.stateful.shard_step import (
 )
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.records import rejection
+from culm_topics.records import reject_malformed
 from culm_topics.sds.keys import index_key, split_channel_key
 from culm_topics.sds.records import SdsIndexRecord, SdsMessageRecord, check_of
 
@@ -62,7 +62,7 @@ def index_record(
         channel_id = split_channel_key(key)
         message = SdsMessageRecord.decode(value)
     except RecordError as error:
-        return "rejected", b"", rejection(error.code, str(error), entry=value, source=position).encode(), None
+        return "rejected", *reject_malformed(error, value, position), None
     record = SdsIndexRecord(
         partition,
         offset,

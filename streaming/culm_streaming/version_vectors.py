@@ -30,7 +30,7 @@ from culm_streaming.stateful.shard_step import (
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import decode_receipt
-from culm_topics.records import HEIGHTS_PEER_ID, LOG_KEY_SIZE, rejection
+from culm_topics.records import HEIGHTS_PEER_ID, LOG_KEY_SIZE, reject_malformed
 
 _LOWEST = -(1 << 63)
 """The lowest signed 64-bit number.
@@ -150,6 +150,5 @@ def _refused(batches: Batches, *, topic: str) -> Iterator[Piece]:
                 decode_receipt(key, value)
             except RecordError as error:
                 source = (topic, partition, offset)
-                refusal = rejection(error.code, str(error), entry=value, source=source)
-                refusals.append(("rejected", b"", refusal.encode(), None))
+                refusals.append(("rejected", *reject_malformed(error, value, source), None))
         yield columns_of(refusals)

@@ -7,12 +7,11 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
-from culm_models.errors import CulmError
 from culm_streaming.blocks.records import read_heights
 from culm_streaming.blocks.rows import ROW, Array, HeightRows, HeightSource, Mark, pack_rows
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_topics.logs.records import LogHeight
-from culm_topics.records import LOG_KEY_SIZE, rejection
+from culm_topics.records import LOG_KEY_SIZE, reject_malformed
 
 _SEED = 42
 _PIECE_HEIGHTS = 100_000
@@ -57,9 +56,9 @@ def pack_log_records(
     rows["partition"] = partitions[heights.place]
     rows["next_offset"] = offsets[heights.place] + 1
     refused = [
-        (offset, _refused(keys[row].as_py(), values[row].as_py(), error, (topic, partition, offset)))
+        (source[2], reject_malformed(error, values[row].as_py(), source, key=keys[row].as_py()))
         for row, error in heights.refused
-        for partition, offset in ((int(partitions[row]), int(offsets[row])),)
+        for source in ((topic, int(partitions[row]), int(offsets[row])),)
     ]
     names = [(int(HeightSource.LOGS), schema) for schema in heights.schemas]
     yield from _dealt(rows, names, _marks(HeightSource.LOGS, partitions, offsets), settings, refused)
@@ -158,11 +157,3 @@ def highest(rows: Array) -> Array:
         alike = (rows["log"][1:] == rows["log"][:-1]) & (rows["name"][1:] == rows["name"][:-1])
     chosen: Array = rows[np.append(~alike, True)]
     return chosen
-
-
-def _refused(
-    key: bytes | None, value: bytes | None, error: CulmError, source: tuple[str, int, int]
-) -> tuple[bytes, bytes]:
-    """Return (key, value) of the record of `rejected`."""
-    record = rejection(error.code, str(error), entry=value, source=source)
-    return key if key is not None and len(key) == LOG_KEY_SIZE else b"", record.encode()

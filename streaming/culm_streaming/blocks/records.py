@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib.stride_tricks import sliding_window_view
 
+from culm_models.bamboo.hashes import HASH_SIZE
 from culm_streaming.blocks.rows import Array
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import LogRecord
@@ -19,7 +20,6 @@ from culm_topics.records import LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE, split_log_key
 _ARRAY_OF_SIX = 0x86
 _FORMAT = 1
 _UINT, _BYTES, _TEXT = 0, 2, 3
-_HASH_SIZE = 34
 _HASH_HEAD = 0x58  # bytes, their number in one byte
 # Bytes after a head, by its low five bits: 24 to 27 announce 1, 2, 4 and 8; the last four never occur.
 _ARGUMENT_SIZES = np.array([0] * 24 + [1, 2, 4, 8] + [-1] * 4)
@@ -104,8 +104,8 @@ class _Walk:
         for _ in ("entry", "operation"):
             self._pass(self._head(_BYTES))
         self._expect(_HASH_HEAD)
-        self._expect(_HASH_SIZE)
-        self._pass(np.full(len(starts), _HASH_SIZE, np.uint64))
+        self._expect(HASH_SIZE)
+        self._pass(np.full(len(starts), HASH_SIZE, np.uint64))
         length = self._head(_TEXT)
         self.text_start = self._at
         self.ok &= length == (np.maximum(ends, self._at) - self._at).astype(np.uint64)

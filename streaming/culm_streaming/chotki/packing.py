@@ -43,7 +43,7 @@ from culm_topics.chotki.records import (
 )
 from culm_topics.chotki.records.shape import RecordOrigin
 from culm_topics.errors import RecordError
-from culm_topics.records import rejection
+from culm_topics.records import reject_malformed
 
 Record = tuple[bytes | None, bytes | None, int, int, int]
 """(key, value, partition, offset, time of writing in ms)"""
@@ -108,8 +108,7 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
             _TAKE[source](batch, key, value, (partition, offset))
         except CulmError as error:
             where = (prefix + TOPICS[source], partition, offset)
-            rejected = rejection(error.code, str(error), entry=value, source=where)
-            batch.rows[offset % shards].refused.append((b"", rejected.encode()))
+            batch.rows[offset % shards].refused.append(reject_malformed(error, value, where))
     if first is None:
         return
     position = (int(source), *first)

@@ -41,7 +41,7 @@ from culm_topics.kafka.clients import KafkaSettings
 Verify = Literal["full", "chain"]
 
 _PACKED = "shard int, heads binary, sizes binary, values binary"
-_OUTPUT = "topic string, key binary, value binary, waiting struct<shard:int,count:int,since_ms:bigint>"
+_OUTPUT = "topic string, key binary, value binary, waiting struct<shard:int,logs:int,since_ms:bigint>"
 """Records, and rows with only `waiting`, which are observed and not written."""
 
 
@@ -93,5 +93,4 @@ def _take(
         if records:
             yield [topic] * len(records), *columns_of(records), [None] * len(records)
     if (waiting := output.waiting) is not None:
-        row = {"shard": shard.number, "count": waiting.count, "since_ms": waiting.since_ms}
-        yield [None], [None], [None], [row]
+        yield [None], [None], [None], [{"shard": shard.number, **waiting._asdict()}]

@@ -23,7 +23,7 @@ from culm_streaming.p2panda_documents.history import PAGES
 from culm_streaming.p2panda_documents.log_documents import VARIABLES as LOG_VARIABLES
 from culm_streaming.p2panda_documents.log_documents import log_documents_step
 from culm_streaming.p2panda_documents.packing import pack_logs
-from culm_streaming.p2panda_documents.rows import ArrivedRows, ResolvedRows, WaitingCount
+from culm_streaming.p2panda_documents.rows import ArrivedRows, ResolvedRows
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_streaming.p2panda_documents.step import ReadFields, shard_of, step
 from culm_streaming.p2panda_documents.waiting_operations import WAITING as WAITING_OPERATIONS
@@ -43,7 +43,7 @@ from culm_topics.kafka.clients import KafkaSettings
 
 _ARRIVED: Final = "place int, rows binary"
 _RESOLVED: Final = "shard int, rows binary"
-_OUTPUT: Final = "topic string, key binary, value binary, waiting struct<shard:int,count:int,since_ms:bigint>"
+_OUTPUT: Final = "topic string, key binary, value binary, waiting struct<shard:int,logs:int,since_ms:bigint>"
 """Records, and rows with only `waiting`, which are observed and not written."""
 
 
@@ -97,9 +97,8 @@ def _resolve(shard: Shard, packed: list[Any], *, layout: DocumentsLayout) -> Ite
         by_shard.setdefault(shard_of(rows.document_id, layout), ResolvedRows()).documents.append(rows)
     if output.refused:
         by_shard.setdefault(shard.number, ResolvedRows()).refused += output.refused
-    if (waiting := output.waiting) is not None:
-        counted = WaitingCount(waiting.count, waiting.since_ms)
-        by_shard.setdefault(shard.number, ResolvedRows()).waiting.append(counted)
+    if output.waiting is not None:
+        by_shard.setdefault(shard.number, ResolvedRows()).waiting.append(output.waiting)
     yield columns_of((number, rows.pack()) for number, rows in sorted(by_shard.items()))
 
 
@@ -112,9 +111,4 @@ def _reduce(
         if records:
             yield [name] * len(records), *columns_of(records), [None] * len(records)
     for waiting in rows.waiting:
-        yield (
-            [None],
-            [None],
-            [None],
-            [{"shard": shard.number, "count": waiting.logs, "since_ms": waiting.since_ms}],
-        )
+        yield [None], [None], [None], [{"shard": shard.number, **waiting._asdict()}]

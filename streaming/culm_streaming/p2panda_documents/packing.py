@@ -23,7 +23,7 @@ from culm_streaming.p2panda_documents.rows import (
 )
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import LogRecord
-from culm_topics.records import LOG_KEY_SIZE, rejection
+from culm_topics.records import LOG_KEY_SIZE, reject_malformed
 
 MAX_NAME_BYTES: Final = 256
 """Largest size of a field's name: a schema allows 64 characters."""
@@ -36,8 +36,7 @@ def pack_logs(records: Iterable[Record], max_value_bytes: int, topic: str) -> Ar
     """Return the operations of records by log; `topic` is their topic's full name."""
     arrived = ArrivedRows()
     logs: dict[tuple[bytes, str], _LogBatch] = {}
-    for source in records:
-        key, value, partition, offset = source
+    for key, value, partition, offset in records:
         try:
             record = LogRecord.decode(value)
             if not record.schema_id or not record.operation:
@@ -47,7 +46,8 @@ def pack_logs(records: Iterable[Record], max_value_bytes: int, topic: str) -> Ar
             operation = decode_operation(record.operation)
             fields = encoded_fields(operation, max_value_bytes)
         except CulmError as error:
-            arrived.refused.append(_refused(source, error, topic))
+            source = (topic, partition, offset)
+            arrived.refused.append(RejectedRow(*reject_malformed(error, value, source, key=key)))
             continue
         batch = logs.get((key, operation.schema_id))
         if batch is None:
@@ -90,10 +90,3 @@ class _LogBatch:
         operations = self.operations
         short_ids = b"".join([short_id(operation.operation_id) for operation in operations])
         return LogRows(log, schema_id, self.starts_with, self.creates, short_ids, pack_operations(operations))
-
-
-def _refused(source: Record, error: CulmError, topic: str) -> RejectedRow:
-    key, value, partition, offset = source
-    record = rejection(error.code, str(error), entry=value, source=(topic, partition, offset))
-    log = key if key is not None and len(key) == LOG_KEY_SIZE else b""
-    return RejectedRow(log, record.encode())

@@ -13,6 +13,7 @@ import cbor2
 
 from culm_models.bamboo.hashes import YASMF
 from culm_models.p2panda.operations.identifiers import DocumentId, OperationId
+from culm_streaming.progress import Waiting
 from culm_streaming.stateful.packed_rows import PackedRows
 
 SHORT_ID_SIZE: Final = 16
@@ -65,13 +66,6 @@ class RejectedRow(NamedTuple):
     value: bytes
 
 
-class WaitingCount(NamedTuple):
-    """Number of logs that wait, and the time since which at least one has always been waiting."""
-
-    logs: int
-    since_ms: int
-
-
 @dataclass(slots=True)
 class ArrivedRows(PackedRows):
     """Input of the first stage, of all tasks."""
@@ -86,7 +80,7 @@ class ResolvedRows(PackedRows):
 
     documents: list[DocumentRows] = field(default_factory=list)
     refused: list[RejectedRow] = field(default_factory=list)
-    waiting: list[WaitingCount] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
     """At most one: the logs of the first stage if their number has changed."""
 
 

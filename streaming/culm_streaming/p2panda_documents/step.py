@@ -17,7 +17,7 @@ from culm_streaming.kafka_io.fetching import RecordPlace
 from culm_streaming.p2panda_documents.document_state import DocumentBlocks
 from culm_streaming.p2panda_documents.output_records import document_record
 from culm_streaming.p2panda_documents.reduction import Reduction, new_document
-from culm_streaming.p2panda_documents.rows import ResolvedRows, short_id, unpack_operations
+from culm_streaming.p2panda_documents.rows import RejectedRow, ResolvedRows, short_id, unpack_operations
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_streaming.p2panda_documents.waiting_operations import ArrivedOperation
 from culm_streaming.stateful.job_state import JobState, place_of
@@ -32,7 +32,7 @@ class DocumentsOutput:
     """Records to write, (key, value) each."""
 
     documents: list[tuple[bytes, bytes]] = field(default_factory=list)
-    rejected: list[tuple[bytes, bytes]] = field(default_factory=list)
+    rejected: list[RejectedRow] = field(default_factory=list)
 
 
 def shard_of(document_id: DocumentId, layout: DocumentsLayout) -> int:
@@ -53,7 +53,7 @@ def step(
         for operation in unpack_operations(operations):
             of_document.append((schema_id, ArrivedOperation(log, operation)))
     blocks = DocumentBlocks(store, layout)
-    output = DocumentsOutput(rejected=[(row.key, row.value) for row in sorted(rows.refused)])
+    output = DocumentsOutput(rejected=sorted(rows.refused))
     changed: list[tuple[int, Reduction]] = []
     for document_id, of_document in sorted(arrivals.items()):
         short = short_id(document_id)
@@ -95,8 +95,8 @@ def _read_wanted(reductions: Iterable[Reduction], read_fields: ReadFields) -> No
         fields[name][0] = value
 
 
-def _rejected(arrival: ArrivedOperation, error: CulmError, topic: str) -> tuple[bytes, bytes]:
+def _rejected(arrival: ArrivedOperation, error: CulmError, topic: str) -> RejectedRow:
     operation = arrival.operation
     source = (topic, operation.partition, operation.offset)
     detail = f"operation {operation.operation_id.hex()}: {error}"
-    return arrival.log, rejection(error.code, detail, source=source).encode()
+    return RejectedRow(arrival.log, rejection(error.code, detail, source=source).encode())

@@ -113,7 +113,7 @@ def test_every_order_and_batching_gives_the_same_documents(
     )
     unknown = sum(1 for log in logs if log.operations[0] not in known)
     waiting = step(store, []).waiting
-    assert (waiting.count if waiting else 0) == unknown
+    assert (waiting.logs if waiting else 0) == unknown
     assert unknown or waiting_values(store) == 0
 
 
@@ -235,7 +235,7 @@ def test_an_endless_stream_of_logs_that_never_find_a_document_is_bounded() -> No
         output = step(store, [*strays, *(arriving[batch - 20 : batch - 19] if batch >= 20 else [])], layout)
         outputs.append(output)
         refused.update(key for key, _ in codes(output))
-        assert output.waiting is not None and output.waiting.count <= 40
+        assert output.waiting is not None and output.waiting.logs <= 40
         sizes.append(state_bytes(store))
     assert_same_documents(outputs, honest)
     assert max(sizes[30:]) <= max(sizes[10:30]) + 500

@@ -29,6 +29,7 @@ from culm_topics.records.rejected import (
     MAX_REJECTED_DETAIL,
     RejectedRecord,
     Source,
+    reject_malformed,
     rejection,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "check_peer_key",
     "key_partition",
     "log_key",
+    "reject_malformed",
     "rejection",
     "split_flavoured_log_key",
     "split_log_key",

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Final
 
+from culm_models.errors import CulmError
 from culm_topics.records.declare import Record, record
-from culm_topics.records.keys import PeerId
+from culm_topics.records.keys import LOG_KEY_SIZE, PeerId
 from culm_topics.records.kinds import named, rule
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 
@@ -75,3 +76,14 @@ def rejection(
         note = f" ({size} bytes, too many to be repeated here)"
         detail = detail[: MAX_REJECTED_DETAIL - len(note)] + note
     return RejectedRecord(code, detail, entry, operation, brought_by, source, seq_num, first)
+
+
+def reject_malformed(
+    error: CulmError, value: bytes | None, source: Source, *, key: bytes | None = None
+) -> tuple[bytes, bytes]:
+    """Return (key, value) of the record of `rejected` for a malformed record of another topic.
+
+    `key` is that of the record if it may be a log key; any other key becomes empty.
+    """
+    log = key if key is not None and len(key) == LOG_KEY_SIZE else b""
+    return log, rejection(error.code, str(error), entry=value, source=source).encode()
