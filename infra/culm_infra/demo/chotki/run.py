@@ -163,7 +163,7 @@ async def play(size: ChotkiDemoSize, stage: DemoStage) -> DemoReport:
     async with stage.kafka() as kafka:
         tls = make_certificate(stage.directory)
         addresses = _addresses()
-        job = stage.job("chotki", kafka)
+        job = stage.job("chotki", kafka=kafka)
         edges = [_edge(stage, kafka, name, urls, tls) for name, urls in zip(EDGES, addresses, strict=True)]
         stage.show("starting the Spark job chotki and two edges")
         for process in (job, *edges):

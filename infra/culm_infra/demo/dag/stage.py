@@ -86,7 +86,7 @@ def _deployment(stage: DemoStage, kafka: KafkaSettings, policy: Policy) -> DagDe
     own = kafka.model_copy(update={"prefix": f"{kafka.prefix}{policy}.", "partitions": _PARTITIONS})
     west, east = (_edge(stage, own, policy, name) for name in ("west", "east"))
     log, checkpoints = f"{policy}-job", f"{policy}-checkpoints"
-    job = stage.job("dag", own, log=log, checkpoints=checkpoints, CULM_JOB__DAG__POLICY=policy)
+    job = stage.job("dag", kafka=own, log=log, checkpoints=checkpoints, CULM_JOB__DAG__POLICY=policy)
     return DagDeployment(policy, own, job, west, east)
 
 

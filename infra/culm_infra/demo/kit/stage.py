@@ -99,19 +99,15 @@ class DemoStage:
 
     def job(
         self,
-        which: str,
+        *names: str,
         kafka: KafkaSettings,
-        *,
         log: str = "job",
         checkpoints: str = "checkpoints",
         **variables: str,
     ) -> CulmProcess:
-        """Create a process of streaming jobs, with checkpoints in the demo's directory.
-
-        `which` has the names of jobs and groups, separated by spaces.
-        """
-        arguments = ("job", "run", *which.split(), "--checkpoints", str(self.directory / checkpoints))
-        return self.process(f"the job {which}", arguments, kafka, log, **variables)
+        """Create a process of these jobs and groups, with checkpoints in the demo's directory."""
+        arguments = ("job", "run", *names, "--checkpoints", str(self.directory / checkpoints))
+        return self.process(f"the job {' '.join(names)}", arguments, kafka, log, **variables)
 
     def connector(
         self, name: str, port: int, kafka: KafkaSettings, *, folder: str | None = None, **variables: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -62,7 +62,7 @@ class FinishedSessions:
 
 _MS_PER_S = 1_000
 
-Wanted = Mapping[LogKey, tuple[str, int]]
+Wanted = dict[LogKey, tuple[str, int]]
 """Schema id and height by log, as published."""
 
 

@@ -18,7 +18,7 @@ from culm_infra.demo.kit.processes import SERVING, CulmProcess
 from culm_infra.demo.kit.report import DemoReport
 from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.demo.p2panda import actors as demo_actors
-from culm_infra.demo.p2panda.actors import FinishedSessions, LiveClock, PeerActor
+from culm_infra.demo.p2panda.actors import FinishedSessions, LiveClock, PeerActor, Wanted
 from culm_infra.demo.p2panda.concurrent_edits import ConcurrentEdits
 from culm_infra.demo.p2panda.convergence import ConnectorStart, Evidence, Timings, check_convergence, gather
 from culm_infra.demo.p2panda.documents import Records, held_documents
@@ -26,7 +26,6 @@ from culm_infra.demo.p2panda.plan import EDGES, DemoPlan, make_fields, make_plan
 from culm_infra.demo.p2panda.size import P2pandaDemoSize
 from culm_infra.errors import NotReached
 from culm_infra.stack.ports import HOST, free_ports
-from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 
 _EMPTIED_EDGE, _KILLED_EDGE = 0, 1
@@ -39,9 +38,6 @@ _SHARES = (0.5, 0.4)
 """Shares of the live entries before the kill and around it; the rest follows the start with an empty
 index.
 """
-
-Wanted = dict[LogKey, tuple[str, int]]
-"""Schema id and height by log, as published."""
 
 
 @dataclass(slots=True)
@@ -177,7 +173,7 @@ async def play(size: P2pandaDemoSize, stage: DemoStage) -> DemoReport:
         ports = free_ports(len(EDGES))
         # The topics of a demo are small: a micro-batch of a cold JVM costs by its tasks and shards.
         few = {"CULM_JOB__STATE_PARTITIONS": "2", "CULM_JOB__SHARDS": "2"}
-        jobs = stage.job("all documents", kafka, log="jobs", **few)
+        jobs = stage.job("all", "documents", kafka=kafka, log="jobs", **few)
         connectors = [stage.connector(*edge, kafka) for edge in zip(EDGES, ports, strict=True)]
         stage.show("starting the Spark jobs and two connectors")
         for process in (jobs, *connectors):

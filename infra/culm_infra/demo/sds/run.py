@@ -164,7 +164,7 @@ async def play(size: SdsDemoSize, stage: DemoStage) -> DemoReport:
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))
-        job = stage.job("sds", kafka)
+        job = stage.job("sds", kafka=kafka)
         connectors = [stage.connector(*edge, kafka) for edge in zip(EDGES, ports, strict=True)]
         stage.show("starting the Spark job sds and two connectors")
         for process in (job, *connectors):

@@ -107,7 +107,7 @@ async def backbone(stage: DemoStage) -> AsyncIterator[BambooBackbone]:
             )
             for name, url, port in zip(("west", "east"), urls, ports, strict=True)
         ]
-        jobs = [stage.job(name, kafka, log=f"job-{name}", **few) for name in _JOBS]
+        jobs = [stage.job(name, kafka=kafka, log=f"job-{name}", **few) for name in _JOBS]
         for process in (*jobs, *edges):
             process.start()
         await stage.serving(edges, _SERVING)
