@@ -117,6 +117,8 @@ REFUSED = [
     "p2panda peer sync 127.0.0.1:1 --schema x",
     "p2panda documents list --dir peer --bootstrap 127.0.0.1:1",
     "p2panda documents show OPERATION --dir peer --timeout 5",
+    "p2panda documents show 0020ff --bootstrap 127.0.0.1:1",
+    "p2panda documents blob 0020ff --bootstrap 127.0.0.1:1",
     "p2panda documents watch --from 2h",
     "p2panda documents watch --from 17",
     "sds join general 127.0.0.1:1 --hosted --tail 3",

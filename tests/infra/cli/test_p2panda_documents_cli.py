@@ -132,7 +132,9 @@ def test_what_is_not_there_is_said(culm: Culm, capsys: pytest.CaptureFixture[str
     folder = ("--dir", str(tmp_path / "peer"))
     created = publish(culm, "create", "name=Reed", schema=f"venue_0020{'ab' * 32}")
     for words, status, text in (
-        (("show", "0020ff"), 1, "documents list"),
+        (("show", "0020ff"), 2, "DOCUMENT_ID"),
+        (("blob", "0020ff"), 2, "DOCUMENT_ID"),
+        (("show", f"0020{'ff' * 32}"), 1, "documents list"),
         (("show", "nonsense"), 2, "DOCUMENT_ID"),
         (("show", created, "--view", "0020"), 2, "--view"),
         (("show", created, "--view", f"0020{'00' * 32}"), 1, "view"),

@@ -178,7 +178,8 @@ def close_the_world(patch: pytest.MonkeyPatch) -> None:
 
 def run(line: list[str], stdin: bytes = b"") -> tuple[int, str, str]:
     """The exit status of one line, with what it wrote. An exception is a traceback."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    written = io.BytesIO(), io.BytesIO()
+    out, err = (io.TextIOWrapper(stream, "utf-8") for stream in written)
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -186,12 +187,10 @@ def run(line: list[str], stdin: bytes = b"") -> tuple[int, str, str]:
     ):
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         status = root.run(line)
-    return status, _written(out), _written(err)
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    stream.seek(0)
-    return stream.read()
+    out.flush()
+    err.flush()
+    # Exports and blobs are written to standard output as they are.
+    return status, written[0].getvalue().decode(errors="replace"), written[1].getvalue().decode()
 
 
 _BY_NAME: Final[Mapping[str, Sequence[str]]] = {

@@ -31,7 +31,7 @@ PeerDirectory = Annotated[
     typer.Option(
         "--dir",
         metavar="DIR",
-        help="Keeps the key and the data here: a peer's folder, to be read instead of the deployment.",
+        help="Reads the folder of a peer instead of Kafka.",
     ),
 ]
 

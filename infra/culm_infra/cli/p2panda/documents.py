@@ -17,7 +17,7 @@ import typer
 from culm_infra.cli.kit import options
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
-from culm_infra.cli.kit.options import KafkaFlags, from_hex
+from culm_infra.cli.kit.options import KafkaFlags
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, out, safe
 from culm_infra.cli.kit.start_at import StartTime, parse_start
 from culm_infra.cli.p2panda.document_rows import (
@@ -34,7 +34,7 @@ from culm_infra.errors import InfraError
 if TYPE_CHECKING:
     from culm_models.p2panda.documents.document import DocumentView
     from culm_models.p2panda.documents.typed import TypedDocument
-    from culm_models.p2panda.operations.identifiers import DocumentViewId
+    from culm_models.p2panda.operations.identifiers import DocumentId, DocumentViewId
 
 DocumentIdArgument = Annotated[str, typer.Argument(metavar="DOCUMENT_ID", help="The document, in hex.")]
 Schemas = Annotated[
@@ -98,7 +98,7 @@ def show(
 
     Example: `culm p2panda documents show 0020…`
     """
-    wanted = from_hex(document_id, "DOCUMENT_ID")
+    wanted = _document_id(document_id)
     view_id = None if view is None else _view_id(view)
     with open_documents(context, kafka, directory) as source:
         document = _document(source, wanted)
@@ -187,7 +187,7 @@ def blob(
 
     Example: `culm p2panda documents blob 0020… -o picture.png`
     """
-    wanted = from_hex(document_id, "DOCUMENT_ID")
+    wanted = _document_id(document_id)
     with open_documents(context, kafka, directory) as source:
         pieces = source.blob(_document(source, wanted))
         if str(output) == "-":
@@ -202,6 +202,15 @@ def _owners(author: str | None) -> list[bytes] | None:
     return None if author is None else [options.public_key(author, "--author")]
 
 
+def _document_id(text: str) -> DocumentId:
+    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_operation_id
+
+    try:
+        return parse_operation_id(text)
+    except DocumentViewIdError as error:
+        raise typer.BadParameter(str(error), param_hint="DOCUMENT_ID") from error
+
+
 def _view_id(text: str) -> DocumentViewId:
     from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_view_id
 
@@ -211,7 +220,7 @@ def _view_id(text: str) -> DocumentViewId:
         raise typer.BadParameter(str(error), param_hint="--view") from error
 
 
-def _document(source: DocumentSource, document_id: bytes) -> TypedDocument:
+def _document(source: DocumentSource, document_id: DocumentId) -> TypedDocument:
     document = source.document(document_id)
     if document is None:
         raise InfraError(

@@ -150,7 +150,7 @@ _HEX_SIZE = 2 * yasmf.HASH_SIZE
 
 
 class DocumentViewIdError(P2pandaError, code="p2panda.document_view_id"):
-    """A list of operation ids that is unsorted, has repeats, or is empty."""
+    """A malformed operation id, or a list of them that is unsorted, has repeats, or is empty."""
 
 
 def view_id(operation_ids: Iterable[OperationId]) -> DocumentViewId:
@@ -184,10 +184,11 @@ def parse_view_id(text: str) -> DocumentViewId:
     parts = text.split("_")
     if any(a >= b for a, b in pairwise(parts)):
         raise DocumentViewIdError("the operation ids are not sorted and unique")
-    return tuple(_parse_operation_id(part) for part in parts)
+    return tuple(parse_operation_id(part) for part in parts)
 
 
-def _parse_operation_id(text: str) -> OperationId:
+def parse_operation_id(text: str) -> OperationId:
+    """Parse the id of an operation or document, of hex digits. Raises `DocumentViewIdError`."""
     # `fromhex` alone would also skip white space.
     try:
         operation_id = bytes.fromhex(text) if len(text) == _HEX_SIZE else b""
