@@ -87,7 +87,7 @@ ADVICE: Final = {
     "streaming.state_missing": "[checkpoints and shards](operating.md#checkpoints-and-shards)",
     "streaming.state_layout": "[checkpoints and shards](operating.md#checkpoints-and-shards)",
     "streaming.job.given_up": "the log has the cause; start the job again when it is removed",
-    "documents.waiting_full": "raise `max_waiting_logs`, then read `logs` again with a new checkpoint",
+    "documents.waiting_full": "raise the setting that it names, then read `logs` again with a new checkpoint",
     "documents.log_unknown": "the log's start is on `rejected`, too; see its code",
     "documents.document_full": "correct the program that writes the document",
     "documents.field_name": "correct the program that writes the operation",

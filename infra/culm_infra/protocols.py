@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 from culm_infra.sections.dag_job import DagJobSection
+from culm_infra.sections.p2panda_documents_job import DocumentsJobSection
 from culm_infra.sections.sds_job import SdsJobSection
 
 NOUNS: Final = {
@@ -141,3 +142,4 @@ class ProtocolJobs(BaseModel):
 
     sds: SdsJobSection = Field(SdsJobSection(), description="The job `sds`.")
     dag: DagJobSection = Field(DagJobSection(), description="The job `dag`.")
+    documents: DocumentsJobSection = Field(DocumentsJobSection(), description="The job `documents`.")

@@ -93,10 +93,13 @@ def test_one_process_runs_several_jobs_and_groups_each_job_once() -> None:
     assert chosen_jobs(["documents", "all", "logs"]) == ("documents", "logs", "version-vectors", "blocks")
 
 
-def test_a_process_of_several_groups_serves_its_metrics_on_the_port_of_the_first() -> None:
+def test_a_process_of_several_names_serves_its_metrics_on_the_port_of_the_first_that_has_one() -> None:
     section = JobSection(metrics_port={"all": 9101, "documents": 9102})
     assert section.metrics_port_of("all+documents") == 9101
-    assert section.metrics_port_of("documents") == 9102
+    assert section.metrics_port_of("documents+all") == 9102
+    assert section.metrics_port_of("sds+documents") == 9102
+    assert section.metrics_port_of("sds+dag") is None
+    assert JobSection(metrics_port=9100).metrics_port_of("sds+dag") == 9100
 
 
 def test_a_job_of_one_entry_is_listed_and_has_its_rights(

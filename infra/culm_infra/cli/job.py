@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -20,7 +20,7 @@ from culm_infra.cli.kit.reaching import announced_wait
 from culm_infra.errors import InfraError
 from culm_infra.protocols import JOB_FLAGS, JOB_SETTINGS
 from culm_topics.catalogue import registry
-from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
+from culm_topics.catalogue.jobs import DEFAULT_GROUP, jobs_of, runnable_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
 _EXIT_INTERRUPTED = 130
-
-
-def _complete_job(incomplete: str) -> list[str]:
-    names = dict.fromkeys((*groups(), *(job.name for job in registry.JOBS)))
-    return [name for name in names if name.startswith(incomplete)]
+complete_job: Final = options.words(*runnable_names())
 
 
 def list_(*, results: Results) -> None:
@@ -55,7 +51,7 @@ def run(
         typer.Argument(
             metavar="[JOB|GROUP]...",
             help="Jobs, or groups of jobs; `culm job list` shows them. By default the group `all`.",
-            autocompletion=_complete_job,
+            autocompletion=complete_job,
         ),
     ] = None,
     *,
@@ -104,9 +100,10 @@ def run(
 ) -> None:
     """Run jobs in one process, resuming from their checkpoints, until stopped or until one fails.
 
-    The group `all` has the jobs that replicated logs need; other jobs run if they are named. Exit status: 0
-    stopped, or done with --once; 1 failed, an operator must intervene; 75 a temporary failure lasted too
-    long, start it again.
+    The group `all` has the jobs that replicated logs need; other jobs run if they are named. One port serves
+    the metrics of all of them: if the setting `metrics_port` is a table, the port of the first name that has
+    one. Exit status: 0 stopped, or done with --once; 1 failed, an operator must intervene; 75 a temporary
+    failure lasted too long, start it again.
 
     Example: `culm job run --once`; `culm job run all documents`
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -62,6 +63,8 @@ _UNITS: Final = {
     "bytes_per_second": "bytes per second",
     "burst_bytes": "bytes",
 }
+_SHARE_OF: Final = re.compile(r"_per_(?!second$|minute$)[a-z]+$")
+"""End of the name of a limit for each author, peer, address and so on; it has the unit of the total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class Setting:
         parts = [part for member in members(self.field) for part in (member, *typing.get_args(member))]
         if not {int, float} & {part for part in parts if isinstance(part, type)}:
             return ""
-        name = self.path[-1]
+        name = _SHARE_OF.sub("", self.path[-1])
         matching = [suffix for suffix in _UNITS if name.endswith(suffix)]
         return _UNITS[max(matching, key=len)] if matching else "number"
 

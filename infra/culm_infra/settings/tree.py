@@ -18,7 +18,6 @@ from culm_infra.sections.console import ConsoleSection
 from culm_infra.sections.log_jobs import (
     BlocksJobSection,
     CoverageJobSection,
-    DocumentsJobSection,
     VersionVectorsJobSection,
 )
 from culm_topics.catalogue.jobs import runnable_names
@@ -102,8 +101,8 @@ class JobSection(ProtocolJobs):
     metrics_port: Port | dict[str, Port] | None = Field(
         None,
         description="Port of the Prometheus metrics; 0 takes a free one. A table has a port for "
-        "each job or group that runs in a process of its own. By default no metrics are "
-        "served.",
+        "each job or group that runs in a process of its own; a process of several takes the port of the "
+        "first of its names that the table has. By default no metrics are served.",
         examples=[9101],
     )
     metrics_host: str = Field("127.0.0.1", description="Host on which the metrics are served.")
@@ -112,23 +111,24 @@ class JobSection(ProtocolJobs):
     )
     blocks: BlocksJobSection = Field(BlocksJobSection(), description="The job `blocks`.")
     coverage: CoverageJobSection = Field(CoverageJobSection(), description="The job `coverage`.")
-    documents: DocumentsJobSection = Field(DocumentsJobSection(), description="The job `documents`.")
 
     @field_validator("metrics_port")
     @classmethod
     def _check_names(cls, value: int | dict[str, int] | None) -> int | dict[str, int] | None:
-        unknown = sorted(set(value) - runnable_names()) if isinstance(value, dict) else []
+        unknown = sorted(set(value).difference(runnable_names())) if isinstance(value, dict) else []
         if unknown:
             raise ValueError(f"{unknown[0]!r} is neither a job nor a group: see `culm job list`")
         return value
 
     def metrics_port_of(self, which: str) -> int | None:
-        """Return the port of the process that runs a job or group; None if it serves no metrics.
+        """Return the port of the process that runs jobs or groups; None if it serves no metrics.
 
-        A process that runs several of them, joined by `+`, has the port of the first.
+        `which` has their names, joined by `+`. A table's port is that of the first name that it has.
         """
-        first, _, _ = which.partition("+")
-        return self.metrics_port.get(first) if isinstance(self.metrics_port, dict) else self.metrics_port
+        ports = self.metrics_port
+        if not isinstance(ports, dict):
+            return ports
+        return next((ports[name] for name in which.split("+") if name in ports), None)
 
 
 def _check_peer(text: str) -> str:

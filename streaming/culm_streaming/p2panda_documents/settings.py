@@ -6,7 +6,7 @@ from typing import Final
 from culm_models.errors import require
 from culm_streaming.errors import JobSettingsError
 
-_LIMITS: Final = {
+MAX_VALUES: Final = {
     "shards": 1_024,
     "blocks": 65_535,
     "max_waiting_logs": 1_000_000,
@@ -17,6 +17,7 @@ _LIMITS: Final = {
     "max_value_bytes": 1_048_576,
     "max_record_bytes": 2_097_152,
 }
+"""The largest value of each setting; the smallest is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class DocumentsLayout:
     """Bytes of all values of a record; beyond, the longest ones are in `logs` only."""
 
     def __post_init__(self) -> None:
-        for name, limit in _LIMITS.items():
+        for name, limit in MAX_VALUES.items():
             require(
                 1 <= getattr(self, name) <= limit, JobSettingsError, f"{name} is not between 1 and {limit}"
             )

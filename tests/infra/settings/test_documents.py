@@ -50,6 +50,8 @@ def test_every_setting_has_a_description_of_full_sentences() -> None:
 def test_every_number_has_a_unit() -> None:
     """`number` is the unit of what is counted; other units are those that the name ends with."""
     assert not [s.name for s in all_settings() if re.search(r"\bnumber\b", s.type_text) and not s.unit]
+    counted = [s.name for s in all_settings() if s.unit == "number" and "bytes" in s.path[-1]]
+    assert not counted, "a limit for each of several has the unit of the total"
 
 
 def test_every_setting_that_is_absent_by_default_has_an_example() -> None:

@@ -24,9 +24,9 @@ def groups() -> tuple[str, ...]:
     return tuple(dict.fromkeys(job.group for job in registry.JOBS))
 
 
-def runnable_names() -> frozenset[str]:
-    """Return the names that `culm job run` accepts: jobs and groups."""
-    return frozenset((*groups(), *(job.name for job in registry.JOBS)))
+def runnable_names() -> tuple[str, ...]:
+    """Return the names that `culm job run` accepts, each once: groups, then jobs."""
+    return tuple(dict.fromkeys((*groups(), *(job.name for job in registry.JOBS))))
 
 
 def jobs_of(which: str) -> tuple[str, ...]:

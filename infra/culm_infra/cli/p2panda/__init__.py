@@ -28,14 +28,7 @@ def documents_settings(settings: CulmSettings) -> DocumentsSettings:
     from culm_streaming.p2panda_documents.job import DocumentsSettings
     from culm_streaming.p2panda_documents.settings import DocumentsLayout
 
-    section = settings.job.documents
     return DocumentsSettings(
         max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
-        layout=DocumentsLayout(
-            shards=settings.job.shards,
-            blocks=section.blocks,
-            max_value_bytes=section.max_value_bytes,
-            max_record_bytes=section.max_record_bytes,
-            max_waiting_logs=section.max_waiting_logs,
-        ),
+        layout=DocumentsLayout(shards=settings.job.shards, **settings.job.documents.model_dump()),
     )

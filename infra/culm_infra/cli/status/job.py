@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from culm_infra.cli.job import chosen_jobs
+from culm_infra.cli.job import chosen_jobs, complete_job
 from culm_infra.cli.kit.options import StackFlags
 from culm_infra.cli.kit.output import Results, emit_json, out, safe, say
 from culm_infra.cli.status.text import (
@@ -21,7 +21,6 @@ from culm_infra.cli.status.text import (
     warning_lines,
 )
 from culm_infra.cli.status.watch import Watch, watched
-from culm_topics.catalogue.jobs import runnable_names
 
 
 def status(
@@ -31,9 +30,7 @@ def status(
             metavar="[JOB|GROUP]",
             help="Only processes that run this job, or all of this group.",
             show_default=False,
-            autocompletion=lambda incomplete: sorted(
-                name for name in runnable_names() if name.startswith(incomplete)
-            ),
+            autocompletion=complete_job,
         ),
     ] = None,
     *,
