@@ -141,7 +141,7 @@ def run(
         },
     }
     settings = kafka.load(**flags)
-    if settings.job.metrics_port is None:
+    if settings.job.metrics_port_of(which) is None:
         refuse(context, ["metrics_host"], "goes with --metrics-port")
     log_lines.set_up(settings.log_format)
     reached = resolve_kafka(settings)

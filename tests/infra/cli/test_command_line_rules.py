@@ -63,7 +63,7 @@ def test_help_shows_the_usual_forms(words: tuple[str, ...], capsys: pytest.Captu
 
 ONE_MEANING = {
     "--name": "A global name, by which it can be found everywhere.",
-    "--dir": "Keeps the key and the data here",
+    "--dir": "The folder of the key and the data",
     "--from": "Where to start",
     "--policy": "Who may read and write what",
     "--mode": "1 read, 2 write, 4 live",

@@ -20,7 +20,7 @@ def directory_option(variable: str | None = None) -> Any:
         "--dir",
         metavar="DIR",
         envvar=variable,
-        help="Keeps the key and the data here; by default in the user's data directory.",
+        help="The folder of the key and the data; by default in the user's data directory.",
     )
 
 

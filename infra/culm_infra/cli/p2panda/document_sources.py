@@ -31,7 +31,7 @@ PeerDirectory = Annotated[
     typer.Option(
         "--dir",
         metavar="DIR",
-        help="Reads the folder of a peer instead of Kafka.",
+        help="The folder of the key and the data of a peer, which is read instead of Kafka.",
     ),
 ]
 
