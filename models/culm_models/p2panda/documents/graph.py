@@ -41,9 +41,10 @@ class Graph:
         due = [node]
         while due:
             node = due.pop()
-            awaited = next((i for i in node.previous if not self.is_connected(i)), None)
-            if awaited is not None:
-                self._waiting.setdefault(awaited, []).append(node)
+            while node.connected < len(node.previous) and self.is_connected(node.previous[node.connected]):
+                node.connected += 1
+            if node.connected < len(node.previous):
+                self._waiting.setdefault(node.previous[node.connected], []).append(node)
                 continue
             self._connect(node)
             due += self._waiting.pop(node.id, ())

@@ -27,7 +27,8 @@ class Node:
     """An operation in the graph of its document, without its values.
 
     `names` are the fields that it sets; None if it deletes the document. `is_connected` tells whether all
-    operations before it are here, up to the create. `successors` are connected operations that name this one.
+    operations before it are here, up to the create, and `connected` is the number of the first of `previous`
+    that are known to be connected. `successors` are connected operations that name this one.
     `position` is its index in the linear order; -1 while it has none. `is_repeated` tells whether it is
     applied more than once.
     """
@@ -37,6 +38,7 @@ class Node:
     previous: tuple[OperationId, ...]
     names: tuple[str, ...] | None
     is_connected: bool = False
+    connected: int = 0
     successors: list[Node] = field(default_factory=list)
     position: int = -1
     is_repeated: bool = False
@@ -46,24 +48,40 @@ def walk(start: Node, remaining: set[OperationId]) -> list[Node]:
     """Return `start` and the operations of `remaining` that follow it, in the order in which to apply them.
 
     An operation may be returned several times. Other operations count as placed before. The ids of the
-    operations returned are removed from `remaining`.
+    operations returned are removed from `remaining`. The time is linear in the number of operations and of
+    the ones that they name, apart from the sorting of ids: authors choose both.
     """
     order: list[Node] = []
     stack = [start]
+    remaining.add(start.id)
+    left: dict[OperationId, Node] = {}
+    """Successors that were left to another path, by the predecessor at which they were left."""
+    placed: dict[OperationId, int] = {}
+    """Numbers of the first predecessors of an operation that are known to be placed."""
     while stack:
         node = stack.pop()
         while True:
-            remaining.discard(node.id)
             order.append(node)
-            following = [successor for successor in node.successors if successor.id in remaining]
+            if node.id in remaining:
+                remaining.remove(node.id)
+                following = [successor for successor in node.successors if successor.id in remaining]
+                following.sort(key=_id)
+            else:
+                # Its other successors went on the stack above this repeat, and were placed since.
+                following = [left[node.id]] if node.id in left and left[node.id].id in remaining else []
             if not following:
                 break
-            following.sort(key=_id)
             lowest, *others = following
             stack.extend(others)
             if len(lowest.previous) > 1:
-                if remaining.isdisjoint(lowest.previous):
+                first, last = placed.get(lowest.id, 0), len(lowest.previous)
+                while first < last and lowest.previous[first] not in remaining:
+                    first += 1
+                placed[lowest.id] = first
+                if first == last:
                     stack.append(lowest)
+                else:
+                    left[node.id] = lowest
                 break
             node = lowest
     return order

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from culm_models.conform.dispatch import Conformance
 from culm_models.p2panda.documents.document import AuthoredOperation, Document
 from culm_models.p2panda.documents.errors import UnknownViewError
-from culm_models.p2panda.documents.linear_order import last_places, walk
+from culm_models.p2panda.documents.graph import Graph
+from culm_models.p2panda.documents.linear_order import Node, last_places, walk
 from culm_models.p2panda.operations.operation import Action, Operation
 from tests.support.p2panda import vectors
 from tests.support.p2panda.document_histories import SCHEMA, history, reader, reduced, state
@@ -241,6 +243,54 @@ def test_an_endless_chain_of_waiting_operations_connects_without_recursion() -> 
     made = history(3, 10_000, late=0.0)
     document = reduced([list(reversed(made[1:])), made[:1]], of=made)
     assert [node.id for node in document.graph.order] == [added.id for added in made]
+
+
+class _Counted(list[Node]):
+    """Successors that count how often they are gone through."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Node]:
+        type(self).looks += len(self)
+        return super().__iter__()
+
+
+def test_a_walk_looks_at_each_link_once_however_often_operations_are_applied() -> None:
+    """A chain of 20; 20 operations each name all of it; another 20 each name all of these."""
+    layers = [
+        [Node(_id(60 * layer + number), bytes(32), (), ()) for number in range(20)] for layer in range(3)
+    ]
+    for before, behind in pairwise(layers[0]):
+        behind.previous = (before.id,)
+    for above, below in pairwise(layers):
+        for node in below:
+            node.previous = tuple(other.id for other in above)
+    nodes = {node.id: node for layer in layers for node in layer}
+    for node in nodes.values():
+        node.successors = _Counted(other for other in nodes.values() if node.id in other.previous)
+    _Counted.looks = 0
+    walked = walk(layers[0][0], set(nodes))
+    assert len(walked) > 300  # most of the second layer is applied for each operation of the first
+    assert _Counted.looks == sum(len(node.previous) for node in nodes.values())
+
+
+def test_what_an_operation_waits_for_is_looked_up_once() -> None:
+    """200 operations follow the create, in the order in which the last one names them."""
+
+    class Counting(Graph):
+        looks = 0
+
+        def is_connected(self, operation_id: bytes) -> bool:
+            self.looks += 1
+            return super().is_connected(operation_id)
+
+    graph = Counting()
+    ids = [_id(number) for number in range(202)]
+    graph.add(Node(ids[201], bytes(32), tuple(ids[1:201]), ()))
+    for operation_id in ids[:201]:
+        graph.add(Node(operation_id, bytes(32), () if operation_id == ids[0] else (ids[0],), ()))
+    assert graph.heads == {ids[201]}
+    assert graph.looks < 1_000
 
 
 @pytest.mark.parametrize("late", [0.02, 0.5])
