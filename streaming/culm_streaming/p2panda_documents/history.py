@@ -19,6 +19,8 @@ from culm_streaming.stateful.job_state import JobState, Variable
 PAGES: Final[Variable[bytes]] = Variable("pages", "document binary, number int")
 PAGE_SIZE: Final = 512
 """Number of operations from which on a page gets no further ones."""
+PAGE_BYTES: Final = 262_144
+"""Size from which on a page gets no further operations, since each may name thousands of others."""
 RECENT_BYTES: Final = 2_048
 """Size from which on `recent` is moved to the pages."""
 
@@ -104,28 +106,47 @@ def read_pages(store: JobState, document: bytes, pages: Sequence[int]) -> bytes:
 
 
 def append_to_pages(
-    store: JobState, document: bytes, pages: Sequence[int], packed: bytes, count: int
+    store: JobState, document: bytes, pages: Sequence[int], packed: Iterable[tuple[bytes, int]]
 ) -> list[int]:
-    """Add `count` packed operations to the pages; returns the number of operations of each page."""
-    number = len(pages)
-    if pages and pages[-1] < PAGE_SIZE:
-        number -= 1
-        packed = _read_page(store, document, number) + packed
-        count += pages[number]
-    store.save(PAGES, (document, number), packed)
-    return [*pages[:number], count]
+    """Add packed operations to the pages, in pieces, each with the number of its operations.
 
-
-def write_pages(store: JobState, document: bytes, kept: Sequence[int], packed: Sequence[bytes]) -> list[int]:
-    """Replace the pages behind the `kept` ones; returns the number of operations of each page.
-
-    A document has never fewer pages than before, since it has never fewer operations.
+    Returns the number of operations of each page.
     """
-    pages = list(kept)
-    for at in range(0, len(packed), PAGE_SIZE):
-        page = packed[at : at + PAGE_SIZE]
+    kept, page, count = list(pages), b"", 0
+    if kept and kept[-1] < PAGE_SIZE:
+        last = _read_page(store, document, len(kept) - 1)
+        if len(last) < PAGE_BYTES:
+            page, count = last, kept.pop()
+    return _write_pages(store, document, kept, [(page, count), *packed])
+
+
+def write_pages(
+    store: JobState, document: bytes, pages: Sequence[int], first: int, packed: Iterable[bytes]
+) -> list[int]:
+    """Replace the pages from number `first` on; returns the number of operations of each page."""
+    written = _write_pages(store, document, list(pages[:first]), ((piece, 1) for piece in packed))
+    for number in range(len(written), len(pages)):
+        store.save(PAGES, (document, number), None)
+    return written
+
+
+def _write_pages(
+    store: JobState, document: bytes, pages: list[int], packed: Iterable[tuple[bytes, int]]
+) -> list[int]:
+    """Write new pages behind `pages`; returns the number of operations of each page."""
+    page: list[bytes] = []
+    count = size = 0
+    for piece, operations in packed:
+        page.append(piece)
+        count += operations
+        size += len(piece)
+        if count >= PAGE_SIZE or size >= PAGE_BYTES:
+            store.save(PAGES, (document, len(pages)), b"".join(page))
+            pages.append(count)
+            page, count, size = [], 0, 0
+    if count:
         store.save(PAGES, (document, len(pages)), b"".join(page))
-        pages.append(len(page))
+        pages.append(count)
     return pages
 
 

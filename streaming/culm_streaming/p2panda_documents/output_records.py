@@ -22,7 +22,7 @@ def document_record(state: DocumentState, *, max_value_bytes: int) -> DocumentRe
     """Return the record of a document. Beyond `max_value_bytes`, the longest values are in `logs` only."""
     problems = [(operation_id, PreviousMissingError.code) for operation_id in state.waiting_ids]
     problems += state.refused
-    if state.has_too_many_fields:
+    if state.has_too_many_fields and state.fields is not None:
         problems.append((state.document_id, _TOO_MANY_FIELDS))
     fields = state.fields or {}
     omitted = _longest(fields, max_value_bytes)

@@ -34,10 +34,12 @@ from culm_streaming.p2panda_documents.history import (
 )
 from culm_streaming.p2panda_documents.rows import short_id
 from culm_streaming.p2panda_documents.waiting_operations import (
+    MAX_WAITING_BYTES,
     ArrivedOperation,
     load_waiting,
     missing,
     save_waiting,
+    size_of,
 )
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.p2panda.documents.record import MAX_MISSING, MAX_PROBLEMS
@@ -115,8 +117,9 @@ class Reduction:
     def _refuse(self, arrival: ArrivedOperation, error: CulmError) -> None:
         self.refused.append((arrival, error))
         problem = (arrival.operation.operation_id, error.code)
-        if problem not in self.state.refused:
-            self.state.refused = sorted([*self.state.refused, problem])[:MAX_PROBLEMS]
+        refused = sorted({*self.state.refused, problem})[:MAX_PROBLEMS]
+        if refused != self.state.refused:
+            self.state.refused = refused
             self.is_changed = True
 
     def _follow(
@@ -168,8 +171,8 @@ class Reduction:
     def _merge(self, arrivals: Sequence[ArrivedOperation], waiting: list[ArrivedOperation]) -> None:
         """Apply operations that do not simply follow all heads, and those that waited for them."""
         state = self.state
-        self._join_appended()
-        past = unpack_history(read_pages(self.store, self._short_id, state.pages) + state.recent)
+        pages = read_pages(self.store, self._short_id, state.pages)
+        past = unpack_history(b"".join([pages, state.recent, *self.appended]))
         positions = {operation.id: position for position, operation in enumerate(past)}
         held = {arrival.operation.operation_id for arrival in waiting}
         new = [
@@ -201,15 +204,17 @@ class Reduction:
         state = self.state
         connected = set(known)
         added: list[ArrivedOperation] = []
-        awaiting: dict[OperationId, list[ArrivedOperation]] = {}
+        awaiting: dict[OperationId, list[tuple[ArrivedOperation, int]]] = {}
+        """Operations by the one that they wait for, with the number of those before it in `previous`."""
         # In this order limits hit the same operations whatever the order of arrival within the batch.
-        due = sorted(candidates, key=_operation_id, reverse=True)
+        due = [(arrival, 0) for arrival in sorted(candidates, key=_operation_id, reverse=True)]
         while due:
-            arrival = due.pop()
+            arrival, at = due.pop()
             operation_id, previous = arrival.operation[:2]
-            awaited = next((i for i in previous if i not in connected), None)
-            if awaited is not None:
-                awaiting.setdefault(awaited, []).append(arrival)
+            while at < len(previous) and previous[at] in connected:
+                at += 1
+            if at < len(previous):
+                awaiting.setdefault(previous[at], []).append((arrival, at))
                 continue
             heads = state.heads.difference(previous)
             if len(heads) >= MAX_HEADS:
@@ -220,7 +225,7 @@ class Reduction:
             connected.add(operation_id)
             added.append(arrival)
             due += awaiting.pop(operation_id, ())
-        return added, [arrival for waiting in awaiting.values() for arrival in waiting]
+        return added, [arrival for waiting in awaiting.values() for arrival, _ in waiting]
 
     def _keep_waiting(
         self, waiting: list[ArrivedOperation], held: set[OperationId], known: Iterable[OperationId]
@@ -228,11 +233,16 @@ class Reduction:
         state = self.state
         # Those that wait already stay, then lower ids take precedence.
         waiting.sort(key=lambda arrival: (_operation_id(arrival) not in held, _operation_id(arrival)))
-        for arrival in waiting[self.max_waiting :]:
-            self._refuse(
-                arrival, DocumentFullError(f"{self.max_waiting} operations of the document wait already")
-            )
-        del waiting[self.max_waiting :]
+        arrivals, waiting = waiting, []
+        size_bytes = 0
+        for arrival in arrivals:
+            added_bytes = size_of(arrival)
+            if len(waiting) < self.max_waiting and size_bytes + added_bytes <= MAX_WAITING_BYTES:
+                size_bytes += added_bytes
+                waiting.append(arrival)
+            else:
+                what = f"{len(waiting)} operations of the document wait already, with {size_bytes} bytes"
+                self._refuse(arrival, DocumentFullError(what))
         save_waiting(self.store, self._short_id, waiting)
         state.waiting = len(waiting)
         state.waiting_ids = sorted(map(_operation_id, waiting))[:MAX_PROBLEMS]
@@ -269,32 +279,28 @@ class Reduction:
         self, past: Sequence[AppliedOperation], start: int, behind: Sequence[AppliedOperation]
     ) -> None:
         state = self.state
-        number, first = len(state.pages), len(past) - state.recent_count
+        number, first = len(state.pages), len(past) - state.recent_count - len(self.appended)
         is_paged = start < first
         if is_paged:
             number, first = page_of(state.pages, start)
         packed = pack_history([*past[first:start], *behind], past[first - 1].id if first else b"")
         if is_paged:
-            state.pages = write_pages(self.store, self._short_id, state.pages[:number], packed)
+            state.pages = write_pages(self.store, self._short_id, state.pages, number, packed)
             packed = []
-        state.recent, state.recent_count = b"".join(packed), len(packed)
+        state.recent, state.recent_count, self.appended = b"", 0, packed
         state.last_id = behind[-1].id
-
-    def _join_appended(self) -> None:
-        state = self.state
-        state.recent += b"".join(self.appended)
-        state.recent_count += len(self.appended)
-        self.appended.clear()
 
     def _settle(self) -> None:
         """Keep the limits of the state."""
         state = self.state
-        self._join_appended()
-        if len(state.recent) >= RECENT_BYTES:
-            state.pages = append_to_pages(
-                self.store, self._short_id, state.pages, state.recent, state.recent_count
-            )
+        if len(state.recent) + sum(map(len, self.appended)) >= RECENT_BYTES:
+            packed = [(state.recent, state.recent_count), *((piece, 1) for piece in self.appended)]
+            state.pages = append_to_pages(self.store, self._short_id, state.pages, packed)
             state.recent, state.recent_count = b"", 0
+        else:
+            state.recent += b"".join(self.appended)
+            state.recent_count += len(self.appended)
+        self.appended = []
         if state.fields is not None and len(state.fields) > MAX_FIELDS:
             state.has_too_many_fields = True
             state.fields = {name: state.fields[name] for name in islice(sorted(state.fields), MAX_FIELDS)}

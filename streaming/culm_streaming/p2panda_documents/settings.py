@@ -15,7 +15,7 @@ MAX_VALUES: Final = {
     "max_waiting_bytes_per_log": 67_108_864,
     "max_waiting_operations": 65_536,
     "max_value_bytes": 1_048_576,
-    "max_record_bytes": 2_097_152,
+    "max_record_bytes": 1_048_576,
 }
 """The largest value of each setting; the smallest is 1."""
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import cbor2
 
+from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.p2panda.operations.identifiers import OperationId
 from culm_streaming.p2panda_documents.rows import OperationRow, as_operation
 from culm_streaming.stateful.job_state import JobState, Variable
@@ -14,6 +15,8 @@ from culm_streaming.stateful.job_state import JobState, Variable
 WAITING: Final[Variable[bytes]] = Variable("waiting", "document binary")
 _MAX_VALUES_BYTES: Final = 1_024
 """Bytes of an operation's values that are kept while it waits; others are read from `logs` again."""
+MAX_WAITING_BYTES: Final = 4_194_304
+"""Bytes of all operations of a document that wait: each may name thousands of others and of fields."""
 
 
 class ArrivedOperation(NamedTuple):
@@ -39,6 +42,13 @@ def load_waiting(store: JobState, document: bytes) -> list[ArrivedOperation]:
 def save_waiting(store: JobState, document: bytes, waiting: Sequence[ArrivedOperation]) -> None:
     """Replace the waiting operations of a document."""
     store.save(WAITING, document, cbor2.dumps(list(map(_reduced, waiting))) if waiting else None)
+
+
+def size_of(arrival: ArrivedOperation) -> int:
+    """Return the number of bytes that an operation takes while it waits, apart from a few."""
+    operation = _reduced(arrival).operation
+    fields = (len(name.encode()) + len(value) for name, value in (operation.fields or {}).items())
+    return HASH_SIZE * len(operation.previous) + sum(fields)
 
 
 def missing(waiting: Iterable[ArrivedOperation], known: Iterable[OperationId]) -> set[OperationId]:

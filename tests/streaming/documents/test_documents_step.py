@@ -11,13 +11,18 @@ from hypothesis import strategies as st
 
 from culm_models.p2panda.documents.document import AuthoredOperation
 from culm_models.p2panda.operations.operation import Operation, Value
-from culm_streaming.errors import StateLayoutError, StateMissingError
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
+from culm_streaming.errors import JobSettingsError, StateLayoutError, StateMissingError
 from culm_streaming.p2panda_documents import history as pages
 from culm_streaming.p2panda_documents import reduction
-from culm_streaming.p2panda_documents.document_state import LARGE
+from culm_streaming.p2panda_documents.document_state import LARGE, DocumentState
+from culm_streaming.p2panda_documents.output_records import document_record
+from culm_streaming.p2panda_documents.packing import MAX_NAME_BYTES
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
-from culm_topics.p2panda.documents.record import DocumentRecord
+from culm_streaming.p2panda_documents.waiting_operations import MAX_WAITING_BYTES, WAITING
+from culm_topics.p2panda.documents.record import MAX_MISSING, DocumentRecord
 from culm_topics.records import RejectedRecord
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 from tests.support.p2panda.document_histories import SCHEMA, history, reduced
 from tests.support.p2panda.document_rows import Shard, assert_equal
 
@@ -68,6 +73,7 @@ def test_records_are_those_of_the_model_however_operations_arrive(
 def test_a_history_of_many_pages_is_that_of_the_model(seed: int, late: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "PAGE_SIZE", 8)
+        patch.setattr(pages, "PAGE_BYTES", 700)
         patch.setattr(reduction, "RECENT_BYTES", 300)
         test_records_are_those_of_the_model_however_operations_arrive.hypothesis.inner_test(  # type: ignore[attr-defined]
             seed, 150, late, 0.0
@@ -84,6 +90,24 @@ def test_an_operation_that_follows_all_heads_reads_no_page_and_no_value() -> Non
     output = Shard([*made, last], store=shard.store).take([last])
     assert len(output.documents) == 1
     assert (shard.store.loads, shard.store.saves, shard.read) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_an_operation_of_many_names_is_not_written_again_and_again(size: int) -> None:
+    names = [f"{number:0250}" for number in range(1_000)]
+    made = [_numbered(0)]
+    for _ in range(60):
+        made.append(_update(made[-1], dict.fromkeys(names, 1)))
+    shard = Shard(made)
+    for start in range(0, len(made), size):
+        shard.take(made[start : start + size])
+    written = shard.store.of(pages.PAGES)
+    assert max(map(len, written.values())) < 2 * pages.PAGE_BYTES
+    assert sum(map(len, written.values())) > 60 * 250_000
+    late = _follower(0, made[30].id)
+    Shard([*made, late], store=shard.store).take([late])
+    assert max(map(len, shard.store.of(pages.PAGES).values())) < 2 * pages.PAGE_BYTES
+    assert len(shard.store.of(pages.PAGES)) == len(_only_state(shard).pages)
 
 
 def test_a_value_of_an_earlier_batch_that_wins_again_is_read_in_logs() -> None:
@@ -181,6 +205,20 @@ def test_operations_that_wait_are_limited_and_named() -> None:
     ] * 2
 
 
+def test_operations_that_wait_are_limited_in_bytes() -> None:
+    create = _numbered(0)
+    many = tuple(sorted(random.Random(1).randbytes(33).rjust(34, b"\0") for _ in range(50_000)))
+    lost = [
+        AuthoredOperation(_id(number), bytes(32), Operation(1, "update", SCHEMA, many[number:], {}))
+        for number in range(1, 5)
+    ]
+    shard = Shard([create, *lost])
+    output = shard.take(shard.made)
+    assert shard.document().waiting == 2
+    assert len(output.rejected) == 2
+    assert max(map(len, shard.store.of(WAITING).values())) < 1.1 * MAX_WAITING_BYTES
+
+
 def test_what_waits_does_not_slow_down_what_follows_all_heads() -> None:
     made = history(1, 600, late=0.0)
     shard = Shard([*made, _follower(0, _id(200))])
@@ -215,6 +253,45 @@ def test_fields_are_limited_to_the_lowest_names(monkeypatch: pytest.MonkeyPatch)
         assert [problem.code for problem in record.problems] == ["documents.document_full"]
 
 
+def test_a_deleted_document_has_not_too_many_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "MAX_FIELDS", 2)
+    create = _numbered(0, {"a": 1, "b": 2, "c": 3})
+    delete = AuthoredOperation(_id(1), bytes(32), Operation(1, "delete", SCHEMA, (create.id,), None))
+    records = []
+    for batches in ([[create, delete]], [[create], [delete]]):
+        shard = Shard([create, delete])
+        for batch in batches:
+            shard.take(batch)
+        records.append(shard.records)
+    assert records[0] == records[1]
+    assert shard.document().problems == ()
+
+
+def test_the_longest_record_of_a_document_fits_into_a_message() -> None:
+    schema_id = "v" + "_0020".join(["", *(f"{number:064x}" for number in range(MAX_OPERATION_BYTES // 69))])
+    layout = DocumentsLayout(max_record_bytes=1_048_576)
+    value = bytes(layout.max_record_bytes // reduction.MAX_FIELDS)
+    ids = [_id(0)[:-2] + number.to_bytes(2) for number in range(reduction.MAX_HEADS)]
+    state = DocumentState(
+        ids[0],
+        schema_id,
+        bytes(32),
+        version=2**63 - 1,
+        heads=set(ids),
+        fields={
+            f"{number:0{MAX_NAME_BYTES}}": [value, ids[0], bytes(32), 2**31, 2**63 - 1]
+            for number in range(reduction.MAX_FIELDS)
+        },
+        waiting=2**31,
+        missing=ids[:MAX_MISSING],
+        refused=[(operation_id, "documents.document_full") for operation_id in ids],
+    )
+    record = document_record(state, max_value_bytes=layout.max_record_bytes).encode()
+    assert len(record) + 1_024 < MAX_MESSAGE_BYTES
+    with pytest.raises(JobSettingsError, match="max_record_bytes"):
+        DocumentsLayout(max_record_bytes=layout.max_record_bytes + 1)
+
+
 def test_operations_of_another_document_are_unaffected() -> None:
     one, other = history(1, 20), history(2, 20)
     shard = Shard([*one, *other])
@@ -234,6 +311,12 @@ def test_another_layout_of_the_state_is_refused() -> None:
     shard.take(made)
     with pytest.raises(StateLayoutError):
         Shard(made, DocumentsLayout(shards=1, blocks=8), shard.store).take(made)
+
+
+def _only_state(shard: Shard) -> DocumentState:
+    """Return the state of the only document, which is a large one."""
+    (blob,) = shard.store.of(LARGE).values()
+    return DocumentState.decode(blob)
 
 
 def _numbered(number: int, fields: dict[str, Value] | None = None) -> AuthoredOperation:
