@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from culm_models.p2panda.documents.document import AuthoredOperation
 from culm_models.p2panda.documents.typed import SCHEMA_PROBLEM
+from culm_models.p2panda.operations.identifiers import OperationId
+from culm_models.p2panda.operations.operation import decode_operation
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import LogRecord
 from culm_topics.p2panda.documents.current import CurrentDocument, CurrentDocuments
 from culm_topics.p2panda.documents.document_file import AppliedDocument, DocumentFile, read_record
 from culm_topics.p2panda.documents.errors import DocumentsFileFailed, ValueUnread
@@ -272,6 +276,73 @@ def test_a_definition_that_refers_to_itself_ends(topic: Topic) -> None:
     record_ = replace(story.record(definition), view_id=(definition,))
     topic.apply([(0, definition, record_.encode()), *story.records([created])])
     assert topic[created].types is None
+
+
+class CountedReads(LogOperations):
+    """Reads operations in the story's `logs`; `reads` counts the requests."""
+
+    def __init__(self, story: DocumentStory, file: DocumentFile) -> None:
+        super().__init__(NOWHERE, file.operations)
+        self.story = story
+        self.reads = 0
+
+    def _read(
+        self, places: Mapping[OperationId, tuple[int, int]], max_bytes: int
+    ) -> tuple[dict[OperationId, AuthoredOperation], dict[OperationId, str]]:
+        self.reads += 1
+        authored: dict[OperationId, AuthoredOperation] = {}
+        for _, key, value in self.story.logs:
+            record = LogRecord.decode(value or b"")
+            if record.entry_hash in places:
+                operation = decode_operation(record.operation)
+                authored[record.entry_hash] = AuthoredOperation(record.entry_hash, key[:32], operation)
+        return authored, {}
+
+
+def test_definitions_that_anybody_may_name_are_read_from_logs_once(topic: Topic) -> None:
+    story = DocumentStory()
+    operations = CountedReads(story, topic.file)
+    topic.documents = CurrentDocuments(topic.file, operations)
+    earlier = [
+        story.create("schema_field_definition_v1", name=f"f{number}", type="int") for number in range(5)
+    ]
+    for field in earlier:
+        story.update(field, type="str", more="x" * (MAX_VALUE_BYTES + 1))
+    lacking = id_of("a field that nobody has defined")
+    views = tuple((field,) for field in (*earlier, lacking))
+    definition = story.create("schema_definition_v1", name="venue", description="", fields=views)
+    document = story.create(f"venue_{definition.hex()}", f1=2)
+    topic.apply(story.records())
+    assert topic[document].types is None
+    assert operations.reads <= 10
+    operations.reads = 0
+    topic.apply(story.records([definition]))
+    assert topic[document].types is None
+    assert operations.reads == 0
+
+
+def test_long_values_of_a_definition_that_define_nothing_are_not_read(topic: Topic) -> None:
+    story = DocumentStory()
+    operations = CountedReads(story, topic.file)
+    topic.documents = CurrentDocuments(topic.file, operations)
+    long = "x" * (MAX_VALUE_BYTES + 1)
+    field = story.create("schema_field_definition_v1", name="seats", type="int", more=long)
+    definition = story.create("schema_definition_v1", name="venue", description=long, fields=((field,),))
+    document = story.create(f"venue_{definition.hex()}", seats=2)
+    topic.apply(story.records())
+    assert topic[document].types == {"seats": "int"}
+    assert operations.reads == 0
+
+
+def test_a_definition_of_many_fields_is_read_from_logs(topic: Topic) -> None:
+    story = DocumentStory()
+    operations = CountedReads(story, topic.file)
+    topic.documents = CurrentDocuments(topic.file, operations)
+    schema, _ = story.define("venue", {f"f{number}": "int" for number in range(60)})
+    document = story.create(schema, f1=2)
+    topic.apply(story.records())
+    assert len(topic[document].types or ()) == 60
+    assert operations.reads == 1
 
 
 def test_a_file_is_gone_on_with_and_belongs_to_one_program(tmp_path: Path) -> None:

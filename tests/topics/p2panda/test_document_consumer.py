@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,11 +17,12 @@ from culm_models.p2panda.documents.errors import (
     UnknownViewError,
 )
 from culm_models.p2panda.operations.identifiers import DocumentViewIdError
-from culm_topics.errors import OriginChanged, RecordError
+from culm_topics.errors import KafkaFailure, OriginChanged, RecordError
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from culm_topics.p2panda.documents.consumer import DocumentChange, DocumentConsumer
+from culm_topics.p2panda.documents.current import CurrentDocument, CurrentDocuments
 from culm_topics.p2panda.documents.errors import (
     DocumentUnknown,
     ScanLimitReached,
@@ -124,6 +127,49 @@ def test_a_program_goes_on_from_its_positions_and_its_file(deployment: Deploymen
         assert len(list(consumer.documents())) == 20
     with pytest.raises(OriginChanged):
         DocumentConsumer(deployment.settings, origin=Origin("elsewhere", {}))
+
+
+def test_a_change_whose_lookup_fails_is_handed_out_when_it_succeeds(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = deployment.story
+    ids = sorted(story.create(VENUE, name=str(number)) for number in range(5))
+    deployment.write()
+    fails: set[bytes] = set()
+
+    def document(current: CurrentDocuments, document_id: bytes) -> CurrentDocument | None:
+        if document_id in fails:
+            fails.remove(document_id)
+            raise KafkaFailure("the broker is away")
+        return read(current, document_id)
+
+    read = CurrentDocuments.document
+    monkeypatch.setattr(CurrentDocuments, "document", document)
+    with DocumentConsumer(deployment.settings, stop_at_end=True) as consumer:
+        fails.add(ids[2])
+        assert [change.document_id for change in _through_failures(consumer)] == ids
+        assert not fails
+    with DocumentConsumer(deployment.settings) as consumer:
+        consumer.load()
+        before = consumer.positions()
+        for document_id in ids:
+            story.update(document_id, name="new")
+        fails.update(ids[1:3])
+        deployment.write(*ids)
+        changes = itertools.islice(_through_failures(consumer), 5)
+        assert consumer.positions() == before
+        assert sorted(change.document_id for change in changes) == ids
+        assert not fails
+        assert sum(consumer.positions().values()) == sum(before.values()) + 5
+
+
+def _through_failures(consumer: DocumentConsumer) -> Iterator[DocumentChange]:
+    """Yield what a consumer hands out to a program that goes on after each failure of the broker."""
+    while not consumer.finished:
+        try:
+            yield from consumer
+        except KafkaFailure:
+            continue
 
 
 def test_a_start_by_time_is_refused_with_the_reason(deployment: Deployment) -> None:

@@ -25,6 +25,7 @@ from culm_models.p2panda.operations.schema import (
     Fields,
     FieldType,
     fitting_types,
+    is_field_name,
     parse_field_type,
 )
 
@@ -80,7 +81,9 @@ def _field_definition(view_id: DocumentViewId, read: ReadView) -> tuple[str, Fie
     fields = _fields(view_id, FIELD_DEFINITION, read) or {}
     name, spelled = (fields[key].value if key in fields else None for key in ("name", "type"))
     field_type = parse_field_type(spelled) if isinstance(spelled, str) else None
-    return (name, field_type) if isinstance(name, str) and field_type is not None else None
+    if field_type is None or not isinstance(name, str) or not is_field_name(name):
+        return None
+    return name, field_type
 
 
 def _fields(view_id: DocumentViewId, schema: str, read: ReadView) -> Mapping[str, FieldValue] | None:

@@ -18,8 +18,9 @@ from culm_models.p2panda.operations.schema import Fields, FieldType
 
 SCHEMA_PROBLEM: Final = "(schema)"
 """Key of a problem of the schema; no field has such a name."""
-MAX_REMEMBERED_SCHEMAS: Final = 1_000
-"""Largest number of schemas that are cached: anybody may send a document of a new schema."""
+MAX_CACHED_BYTES: Final = 8 * 1024 * 1024
+"""Memory for cached schemas, about: anybody may send documents of new schemas, and their definitions."""
+_BYTES_PER_ITEM: Final = 128
 
 
 class HeldDocuments(Protocol):
@@ -73,21 +74,29 @@ class Typing:
     def __init__(self, held: HeldDocuments) -> None:
         self._held = held
         self._fields: dict[str, Fields | None] = {}
+        self._cached_bytes = 0
 
     def fields_of(self, schema: str) -> Fields | None:
         """Return the fields of a schema; None if its definition is not held.
 
         Raises `SchemaMismatchError` if the definition has another name than the schema id.
         """
-        if schema not in self._fields:
-            if len(self._fields) >= MAX_REMEMBERED_SCHEMAS:
-                del self._fields[next(iter(self._fields))]
-            self._fields[schema] = definition_of(schema, self._held.view)
-        return self._fields[schema]
+        if schema in self._fields:
+            return self._fields[schema]
+        fields = definition_of(schema, self._held.view)
+        self._fields[schema] = fields
+        self._cached_bytes += _size_of(schema, fields)
+        while self._cached_bytes > MAX_CACHED_BYTES:
+            self._forget(next(iter(self._fields)))
+        return fields
 
     def forget_unknown(self) -> None:
         """Forget that schemas were not held. A definition that is held never changes."""
-        self._fields = {schema: fields for schema, fields in self._fields.items() if fields is not None}
+        for schema in [schema for schema, fields in self._fields.items() if fields is None]:
+            self._forget(schema)
+
+    def _forget(self, schema: str) -> None:
+        self._cached_bytes -= _size_of(schema, self._fields.pop(schema))
 
     def check(self, view: DocumentView, unread: Collection[str] = ()) -> Checked:
         """Return the types of a document's fields, and what does not match them.
@@ -119,6 +128,11 @@ class Typing:
             elif None in held:
                 unchecked.add(name)
         return Checked(types, dict(sorted(problems.items())), tuple(sorted(unchecked)))
+
+
+def _size_of(schema: str, fields: Fields | None) -> int:
+    """Return about how much memory a cached schema takes."""
+    return len(schema) + sum(map(len, fields or ())) + _BYTES_PER_ITEM * (1 + len(fields or ()))
 
 
 def _related(value: object) -> Iterator[OperationId]:

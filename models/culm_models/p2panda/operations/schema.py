@@ -66,7 +66,7 @@ def check_fields(
     if action == "create" and not fields:
         raise SchemaMismatchError("a create has no fields")
     for name, value in fields.items():
-        if _FIELD_NAME.fullmatch(name) is None:
+        if not is_field_name(name):
             raise SchemaMismatchError(
                 f"{name[:80]!r} cannot be the name of a field: "
                 "up to 64 letters, digits and underscores, a letter first"
@@ -129,6 +129,11 @@ def _check_rule(schema: str, name: str, value: Value) -> None:
 
 def _is_field_type(value: object) -> bool:
     return isinstance(value, str) and parse_field_type(value) is not None
+
+
+def is_field_name(text: str) -> bool:
+    """Return whether a field of an application schema can have this name."""
+    return _FIELD_NAME.fullmatch(text) is not None
 
 
 def parse_field_type(text: str) -> FieldType | None:

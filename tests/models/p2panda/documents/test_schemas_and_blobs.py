@@ -6,12 +6,15 @@ from functools import partial
 
 import pytest
 
+from culm_models.p2panda.documents import typed
 from culm_models.p2panda.documents.blobs import read_blob
 from culm_models.p2panda.documents.document import AuthoredOperation, DocumentView
 from culm_models.p2panda.documents.errors import BlobIncompleteError, BlobLengthError, NotABlobError
 from culm_models.p2panda.documents.schemas import ReadView, definition_of, problems_of
+from culm_models.p2panda.documents.typed import Typing
 from culm_models.p2panda.documents.views import read_view
 from culm_models.p2panda.errors import SchemaMismatchError
+from culm_models.p2panda.operations.identifiers import DocumentId, DocumentViewId
 from culm_models.p2panda.operations.operation import Operation, Value
 
 AUTHOR = bytes(32)
@@ -74,6 +77,41 @@ def test_what_defines_nothing_is_not_known() -> None:
     other_schema = defined()
     put(other_schema, 2, "blob_v1", (1,), name="seats")
     assert definition_of(VENUE, views(other_schema)) is None
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a-b", "x" * 65, "(schema)"])
+def test_a_field_that_no_document_can_have_is_not_known(name: str) -> None:
+    store = defined()
+    put(store, 2, "schema_field_definition_v1", (1,), name=name)
+    assert definition_of(VENUE, views(store)) is None
+
+
+def test_cached_schemas_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Held:
+        looks = 0
+
+        def view(self, view_id: DocumentViewId) -> DocumentView | None:
+            self.looks += 1
+            return views(defined())(view_id)
+
+        def has_document(self, document_id: DocumentId) -> bool:
+            return True
+
+        has_operation = has_document
+
+    held = Held()
+    typing = Typing(held)
+    long = "venue_" + "_".join(hash_of(number).hex() for number in range(10, 30))
+
+    def looks(schema: str) -> int:
+        before = held.looks
+        assert (typing.fields_of(schema) is None) == (schema == long)
+        return held.looks - before
+
+    assert [looks(schema) for schema in (VENUE, long, VENUE, long)] == [2, 1, 0, 0]
+    monkeypatch.setattr(typed, "MAX_CACHED_BYTES", 1_000)
+    typing.forget_unknown()
+    assert [looks(schema) for schema in (VENUE, VENUE, long, long, VENUE, VENUE)] == [0, 0, 1, 1, 2, 0]
 
 
 def test_a_definition_of_another_name_is_refused() -> None:

@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 from culm_models.p2panda.documents.blobs import read_blob
@@ -114,14 +113,17 @@ class DocumentConsumer(StateConsumer[DocumentChange, DocumentStateReader]):
         self._selection = selection
         self._current = reader.current
         self._has_snapshot = False
-        self._pending: Iterator[DocumentChange] | None = None
+        self._pending: Iterator[AppliedDocument | DocumentId] | None = None
+        """What was read and is to be handed out; an id stands for a document as new."""
+        self._next: AppliedDocument | DocumentId | None = None
+        """The one of these that is computed next. If reading for it fails, it is computed again."""
 
     # Documents in their present state.
 
     def load(self) -> None:
         """Read up to the present end. Changes that are read here are not handed out."""
         with self._lock:
-            self._pending = None
+            self._pending = self._next = None
             self._ready.clear()
             self._reader.catch_up()
             self._check_records()
@@ -212,7 +214,7 @@ class DocumentConsumer(StateConsumer[DocumentChange, DocumentStateReader]):
     def _fetch(self, timeout_seconds: float) -> None:
         if self._pending is None and self._has_snapshot:
             self._note_positions()
-            self._pending = self._changes(self._reader.poll(timeout_seconds))
+            self._pending = self._selected(self._reader.poll(timeout_seconds))
             self._check_records()
         elif self._pending is None:
             if not self._reader.is_read:
@@ -220,31 +222,43 @@ class DocumentConsumer(StateConsumer[DocumentChange, DocumentStateReader]):
                 self._check_records()
             if self._reader.is_read:
                 self._has_snapshot = True
-                self._pending = self._snapshot()
+                self._pending = self._current.ids(self._selection, self._since)
         self._fill()
 
     def _fill(self) -> None:
         """Compute the next changes of those that were read: a batch may have many large documents."""
-        if self._pending is not None and not self._ready:
-            self._ready.extend(islice(self._pending, READY))
-            if not self._ready:
+        if self._ready:
+            return
+        while self._pending is not None and len(self._ready) < READY:
+            if self._next is None:
+                self._next = next(self._pending, None)
+            if self._next is None:
                 self._pending = None
+                return
+            change = self._change(self._next)
+            self._next = None
+            if change is not None:
+                self._ready.append(change)
 
     def _note_positions(self) -> None:
         if self._has_snapshot and self._pending is None and not self._ready:
             self._handed_out = self._reader.positions
 
-    def _snapshot(self) -> Iterator[DocumentChange]:
-        for document in self._current.documents(self._selection, self._since):
-            names = tuple(sorted({*(document.view.fields or {}), *document.unread}))
-            yield DocumentChange(document.id, document, names, is_new=True)
-
-    def _changes(self, applied: Iterable[AppliedDocument]) -> Iterator[DocumentChange]:
+    def _selected(self, applied: Iterable[AppliedDocument]) -> Iterator[AppliedDocument]:
         for change in applied:
             if self._selection.takes(change.document_id, change.schema_id, change.owner):
-                document = None if change.is_gone else self._current.document(change.document_id)
-                yield DocumentChange(change.document_id, document, change.fields, change.is_new)
+                yield change
+
+    def _change(self, due: AppliedDocument | DocumentId) -> DocumentChange | None:
+        if isinstance(due, AppliedDocument):
+            document = None if due.is_gone else self._current.document(due.document_id)
+            return DocumentChange(due.document_id, document, due.fields, due.is_new)
+        document = self._current.document(due)
+        if document is None:
+            return None
+        names = tuple(sorted({*(document.view.fields or {}), *document.unread}))
+        return DocumentChange(due, document, names, is_new=True)
 
     def _read_view(self, view_id: DocumentViewId) -> DocumentView | None:
         with self._lock:
-            return self._current.view(view_id)
+            return self._current.view_without_scan(view_id)

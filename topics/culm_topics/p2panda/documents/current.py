@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final
 
 from culm_models.p2panda.documents.document import DocumentView, FieldValue
 from culm_models.p2panda.documents.errors import UnknownViewError
 from culm_models.p2panda.documents.typed import TypedDocument, Typing
 from culm_models.p2panda.operations.identifiers import DocumentId, DocumentViewId, OperationId
 from culm_models.p2panda.operations.reader import Value
+from culm_models.p2panda.operations.schema import DEFINITION, FIELD_DEFINITION, SYSTEM_SCHEMAS
 from culm_topics.p2panda.documents.document_file import DocumentFile
 from culm_topics.p2panda.documents.errors import ValueMissing, ValueUnread, ViewTooLarge
 from culm_topics.p2panda.documents.log_operations import LogOperations
 from culm_topics.p2panda.documents.record import DocumentField, DocumentRecord
 from culm_topics.p2panda.documents.selection import DocumentSelection
+
+_LONG_VALUES: Final = {DEFINITION: ("fields",)}
+"""By schema, the fields that define something and whose values may be too long for a record."""
+_MAX_DEFINITIONS: Final = 4_096
+"""Largest number of definitions of fields that are cached."""
+_MAX_LENGTH: Final = 4_096
+"""Largest length of a name or a type in these."""
+_KEY_SIZE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,8 @@ class CurrentDocuments:
     def __init__(self, file: DocumentFile, operations: LogOperations) -> None:
         self._file = file
         self._operations = operations
+        self._definitions: dict[bytes, DocumentView] = {}
+        """Definitions of fields that were read from `logs`, without their view ids, by a hash of these."""
         self.typing = Typing(self)
 
     def document(self, document_id: DocumentId) -> CurrentDocument | None:
@@ -59,11 +72,17 @@ class CurrentDocuments:
         record = self._file.record(document_id)
         return None if record is None else self._typed(document_id, record)
 
+    def ids(
+        self, selection: DocumentSelection, since: Mapping[int, int] | None = None
+    ) -> Iterator[DocumentId]:
+        """Yield the ids of the documents that `documents` yields."""
+        return self._file.ids(selection, since)
+
     def documents(
         self, selection: DocumentSelection, since: Mapping[int, int] | None = None
     ) -> Iterator[CurrentDocument]:
         """Yield the selected documents by id; with `since`, those with records from these offsets on."""
-        for document_id in self._file.ids(selection, since):
+        for document_id in self.ids(selection, since):
             document = self.document(document_id)
             if document is not None:
                 yield document
@@ -105,14 +124,42 @@ class CurrentDocuments:
         value = field.read()
         return self._operations.values([field])[field.name] if value is None else value
 
-    # Lookups for typing (`HeldDocuments`) and for blobs.
-
-    def view(self, view_id: DocumentViewId) -> DocumentView | None:
+    def view_without_scan(self, view_id: DocumentViewId) -> DocumentView | None:
         """Return a view without a scan: a present one, or one whose operations are known."""
         try:
             return self._present_view(view_id) or self._operations.view(view_id, scan=False)
         except (UnknownViewError, ValueMissing, ViewTooLarge):
             return None
+
+    # Lookups for typing (`HeldDocuments`).
+
+    def view(self, view_id: DocumentViewId) -> DocumentView | None:
+        """Return a view of a definition, like `view_without_scan`, without values that define nothing.
+
+        Anybody may name a thousand views as the definition of a document's schema. So only the values of a
+        definition's fields are read from `logs`, and views that were read there are cached.
+        """
+        key = blake2b(b"".join(view_id), digest_size=_KEY_SIZE).digest()
+        cached = self._definitions.get(key)
+        if cached is not None:
+            return replace(cached, view_id=view_id)
+        try:
+            present = self._file.at_view(view_id)
+            if present is not None:
+                view, unread = _view(*present)
+                wanted = _LONG_VALUES.get(view.schema_id, ())
+                return self._with_values(view, {name: unread[name] for name in wanted if name in unread})
+            view = self._operations.definition(view_id)
+        except (UnknownViewError, ValueMissing, ViewTooLarge):
+            return None
+        if view.schema_id == FIELD_DEFINITION and view.fields is not None:
+            view = replace(
+                view, fields={name: value for name, value in view.fields.items() if _defines(name, value)}
+            )
+            if len(self._definitions) >= _MAX_DEFINITIONS:
+                del self._definitions[next(iter(self._definitions))]
+            self._definitions[key] = replace(view, view_id=())
+        return view
 
     def has_document(self, document_id: DocumentId) -> bool:
         """Return whether there is a record of a document."""
@@ -152,6 +199,12 @@ class CurrentDocuments:
             unchecked=checked.unchecked,
             unread=unread,
         )
+
+
+def _defines(name: str, field: FieldValue) -> bool:
+    """Return whether a field of a definition of a field defines something."""
+    value = field.value
+    return name in SYSTEM_SCHEMAS[FIELD_DEFINITION] and isinstance(value, str) and len(value) <= _MAX_LENGTH
 
 
 def _view(document_id: DocumentId, record: DocumentRecord) -> tuple[DocumentView, dict[str, DocumentField]]:

@@ -8,7 +8,7 @@ together cost one pass over `logs`; each call reads a limited number of records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from culm_models.errors import CulmError
 from culm_models.p2panda.documents.document import AuthoredOperation, DocumentView
@@ -33,10 +33,20 @@ from culm_topics.records.keys import LOG_KEY_SIZE, PUBLIC_KEY_SIZE
 LOGS_TOPIC: Final = "logs"
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Largest number of bytes of operations that are read at once, for one view or one document."""
+MAX_DEFINITION_OPERATIONS: Final = 256
+MAX_DEFINITION_BYTES: Final = 4 * 1024 * 1024
+"""These limit views that are read because a document names them as its schema: anybody may send one."""
 DEFAULT_MAX_SCAN_RECORDS: Final = 1_000_000
 _READING_ROUNDS: Final = 16
 """Rounds in which known places are read before a scan is used: each is a request to the broker."""
 _SHOWN: Final = 3
+
+
+class _Limits(NamedTuple):
+    """Largest number of operations, and of their bytes, that are read for one view."""
+
+    operations: int
+    bytes: int
 
 
 class LogOperations(Closing):
@@ -67,7 +77,7 @@ class LogOperations(Closing):
         """
         wanted = list(fields)
         places = {field.operation_id: (field.partition, field.offset) for field in wanted}
-        operations, absent = self._read(places)
+        operations, absent = self._read(places, MAX_BYTES)
         values: dict[str, Value] = {}
         for field in wanted:
             added = operations.get(field.operation_id)
@@ -88,20 +98,19 @@ class LogOperations(Closing):
         `UnknownViewError` with the ids of operations that are not here, `ValueMissing`, `ViewTooLarge`, and
         `ScanLimitReached`.
         """
-        walk = self._follow(view_id)
+        limits = _Limits(MAX_OPERATIONS, MAX_BYTES)
+        walk = self._follow(view_id, limits)
         if scan and not walk.is_complete:
-            walk = self._scan(view_id, walk)
-        if not walk.is_complete:
-            lacking = sorted(walk.missing | walk.unread.keys())
-            few = ", ".join(operation_id.hex() for operation_id in lacking[:_SHOWN])
-            raise UnknownViewError(f"{len(lacking)} operations of the view are not here: {few}")
-        operations, absent = self._read(walk.places)
-        if absent:
-            raise ValueMissing(f"an operation of the view: {next(iter(absent.values()))}")
-        view = read_view(view_id, operations.get)
-        if view is None:
-            raise UnknownViewError("these operations are not one document of one schema")
-        return view
+            walk = self._scan(view_id, walk, limits)
+        return self._reduce(view_id, walk, limits)
+
+    def definition(self, view_id: DocumentViewId) -> DocumentView:
+        """Return the view of a small document, as `view` does without `scan`, and with the same errors.
+
+        Raises `ViewTooLarge` for more than `MAX_DEFINITION_OPERATIONS` or `MAX_DEFINITION_BYTES`.
+        """
+        limits = _Limits(MAX_DEFINITION_OPERATIONS, MAX_DEFINITION_BYTES)
+        return self._reduce(view_id, self._follow(view_id, limits), limits)
 
     def close(self) -> None:
         """Close the connections."""
@@ -109,27 +118,41 @@ class LogOperations(Closing):
             if reader is not None:
                 reader.close()
 
-    def _walk(self, view_id: DocumentViewId) -> ViewWalk:
-        walk = self._known.walk(view_id, MAX_OPERATIONS)
+    def _reduce(self, view_id: DocumentViewId, walk: ViewWalk, limits: _Limits) -> DocumentView:
+        """Read the operations of a view that was followed, and return the view."""
+        if not walk.is_complete:
+            lacking = sorted(walk.missing | walk.unread.keys())
+            few = ", ".join(operation_id.hex() for operation_id in lacking[:_SHOWN])
+            raise UnknownViewError(f"{len(lacking)} operations of the view are not here: {few}")
+        operations, absent = self._read(walk.places, limits.bytes)
+        if absent:
+            raise ValueMissing(f"an operation of the view: {next(iter(absent.values()))}")
+        view = read_view(view_id, operations.get)
+        if view is None:
+            raise UnknownViewError("these operations are not one document of one schema")
+        return view
+
+    def _walk(self, view_id: DocumentViewId, limits: _Limits) -> ViewWalk:
+        walk = self._known.walk(view_id, limits.operations)
         if walk.is_cut:
-            raise ViewTooLarge(f"the view has more than {MAX_OPERATIONS:,} operations")
+            raise ViewTooLarge(f"the view has more than {limits.operations:,} operations")
         return walk
 
-    def _follow(self, view_id: DocumentViewId) -> ViewWalk:
+    def _follow(self, view_id: DocumentViewId, limits: _Limits) -> ViewWalk:
         """Follow a view by reading operations at known places."""
-        walk = self._walk(view_id)
+        walk = self._walk(view_id, limits)
         rounds = 0
         while walk.unread and not walk.missing and rounds < _READING_ROUNDS:
             rounds += 1
-            operations, _ = self._read(walk.unread)
+            operations, _ = self._read(walk.unread, limits.bytes)
             self._known.add_found(
                 FoundOperation(added.id, *walk.unread[added.id], added.operation.previous or ())
                 for added in operations.values()
             )
-            walk = self._walk(view_id)
+            walk = self._walk(view_id, limits)
         return walk
 
-    def _scan(self, view_id: DocumentViewId, walk: ViewWalk) -> ViewWalk:
+    def _scan(self, view_id: DocumentViewId, walk: ViewWalk, limits: _Limits) -> ViewWalk:
         """Continue the last scan of `logs` until the view is complete, or to the present end."""
         scanner = self._open_scanner()
         scanned = self._known.scanned()
@@ -146,7 +169,7 @@ class LogOperations(Closing):
             self._known.add_found(found, scanner.positions)
             read += len(messages)
             if not (walk.missing | walk.unread.keys()).isdisjoint(each.id for each in found):
-                walk = self._walk(view_id)
+                walk = self._walk(view_id, limits)
                 if walk.is_complete:
                     break
             if read >= self._max_scan_records and not scanner.has_reached(ends):
@@ -170,7 +193,7 @@ class LogOperations(Closing):
         return FoundOperation(record.entry_hash, message.partition, message.offset, previous or ())
 
     def _read(
-        self, places: Mapping[OperationId, Place]
+        self, places: Mapping[OperationId, Place], max_bytes: int
     ) -> tuple[dict[OperationId, AuthoredOperation], dict[OperationId, str]]:
         """Return the operations at these places, and by id why others are absent; forgets their places."""
         reader = self._open_reader()
@@ -187,8 +210,8 @@ class LogOperations(Closing):
                 absent[operation_id] = str(message)
                 continue
             size += len(message.value)
-            if size > MAX_BYTES:
-                raise ViewTooLarge(f"these operations have more than {MAX_BYTES:,} bytes")
+            if size > max_bytes:
+                raise ViewTooLarge(f"these operations have more than {max_bytes:,} bytes")
             try:
                 record = LogRecord.decode(message.value)
                 if record.entry_hash != operation_id or len(message.key) != LOG_KEY_SIZE:
