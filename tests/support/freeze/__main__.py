@@ -16,6 +16,7 @@ from tests.support.freeze import (
     chotki_store,
     connector,
     dag_folder,
+    documents_job,
     frozen,
     jobs,
     lists,
@@ -55,6 +56,7 @@ MAKE: dict[str, Make] = {
     connector.NAME: connector.make_connector,
     jobs.NAME: jobs.make_jobs,
     chotki_job.NAME: chotki_job.make_job,
+    documents_job.NAME: documents_job.make_job,
     "lists": lambda _: lists.accept(),
     connector.METRICS: connector.accept_metrics,
 }
