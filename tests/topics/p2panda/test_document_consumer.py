@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +23,9 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from culm_topics.p2panda.documents.consumer import DocumentChange, DocumentConsumer
 from culm_topics.p2panda.documents.current import CurrentDocument, CurrentDocuments
+from culm_topics.p2panda.documents.document_file import AppliedDocument, DocumentFile, ReadRecord
 from culm_topics.p2panda.documents.errors import (
+    DocumentsFileFailed,
     DocumentUnknown,
     ScanLimitReached,
     StartByTimeRefused,
@@ -163,12 +165,38 @@ def test_a_change_whose_lookup_fails_is_handed_out_when_it_succeeds(
         assert sum(consumer.positions().values()) == sum(before.values()) + 5
 
 
+def test_records_that_the_file_cannot_take_are_read_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = deployment.story
+    ids = sorted(story.create(VENUE, name=str(number)) for number in range(5))
+    deployment.write()
+    apply, failures = DocumentFile.apply, ["while the topic is read", "while it is followed"]
+
+    def full(
+        file: DocumentFile, records: Iterable[ReadRecord], positions: Mapping[int, int]
+    ) -> list[AppliedDocument]:
+        if failures:
+            raise DocumentsFileFailed(failures.pop())
+        return apply(file, records, positions)
+
+    monkeypatch.setattr(DocumentFile, "apply", full)
+    with DocumentConsumer(deployment.settings) as consumer:
+        changes = _through_failures(consumer)
+        assert [change.document_id for change in itertools.islice(changes, 5)] == ids
+        failures.append("later")
+        story.update(ids[0], name="new")
+        deployment.write(ids[0])
+        assert next(changes).fields == ("name",)
+        assert not failures
+
+
 def _through_failures(consumer: DocumentConsumer) -> Iterator[DocumentChange]:
-    """Yield what a consumer hands out to a program that goes on after each failure of the broker."""
+    """Yield what a consumer hands out to a program that goes on after each failure."""
     while not consumer.finished:
         try:
             yield from consumer
-        except KafkaFailure:
+        except (KafkaFailure, DocumentsFileFailed):
             continue
 
 

@@ -54,6 +54,8 @@ class DocumentStateReader(Closing):
         except BaseException:
             self.close()
             raise
+        self._applied = self.positions
+        """Positions up to which the file has the records."""
 
     @property
     def positions(self) -> dict[int, int]:
@@ -93,7 +95,13 @@ class DocumentStateReader(Closing):
                 records.append(read_record(message))
             except RecordError as error:
                 self.passed_over.add(message, error)
-        applied = self._file.apply(records, self._reader.positions)
+        try:
+            applied = self._file.apply(records, self._reader.positions)
+        except BaseException:
+            # Nothing of it is in the file: a program that goes on after a full disk reads it again.
+            self._reader.assign(self._applied)
+            raise
+        self._applied = self.positions
         if any(change.schema_id in _DEFINITIONS for change in applied):
             self.current.typing.forget_unknown()
         return applied
