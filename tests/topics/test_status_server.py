@@ -48,6 +48,20 @@ def test_probes_answer_with_their_reasons_a_line_each() -> None:
         assert get(port, "/readyz?verbose") == (200, "ready\n")
 
 
+def test_an_answer_is_sent_whole_so_that_a_process_that_ends_cuts_none() -> None:
+    reasons = ("draining", "building the index")
+    with (
+        serve_status(
+            "127.0.0.1", 0, CollectorRegistry(), why_not_ready=lambda: reasons, port_error=Refused
+        ) as port,
+        socket.create_connection(("127.0.0.1", port)) as client,
+    ):
+        client.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+        first = client.recv(65_536)
+    assert first.startswith(b"HTTP/1.0 503")
+    assert first.endswith(b"\r\n\r\ndraining\nbuilding the index\n")
+
+
 def test_a_process_that_answers_is_alive_and_its_metrics_are_there() -> None:
     registry = CollectorRegistry()
     Counter("entries", "Read.", registry=registry).inc(7)

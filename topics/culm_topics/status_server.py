@@ -137,7 +137,12 @@ def _answer(
 
 
 class _Handler(WSGIRequestHandler):
-    """Answers one request; the connection ends with it."""
+    """Answers one request; the connection ends with it.
+
+    Status, headers and a short body are sent at once: a process that ends cuts no answer to a probe.
+    """
+
+    wbufsize = 65_536
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: scrapes arrive every few seconds."""
