@@ -6,7 +6,7 @@ from culm_streaming.errors import StreamingError
 
 
 class DocumentFullError(StreamingError):
-    """An operation would exceed a limit of its document: heads, or operations that wait for others."""
+    """An operation would exceed a limit of its document: heads, waiting operations, or operations in all."""
 
     code: ClassVar[str] = "documents.document_full"
 

@@ -21,6 +21,8 @@ PAGE_SIZE: Final = 512
 """Number of operations from which on a page gets no further ones."""
 PAGE_BYTES: Final = 262_144
 """Size from which on a page gets no further operations, since each may name thousands of others."""
+MAX_HISTORY_BYTES: Final = 33_554_432
+"""Largest size of pages that are read: unpacked, they take several times as much memory."""
 RECENT_BYTES: Final = 2_048
 """Size from which on `recent` is moved to the pages."""
 
@@ -100,9 +102,19 @@ def unpack_history(packed: bytes) -> list[AppliedOperation]:
     return operations
 
 
-def read_pages(store: JobState, document: bytes, pages: Sequence[int]) -> bytes:
-    """Return the packed operations of all pages of a document; `pages` has the number of those of each."""
-    return b"".join([_read_page(store, document, number) for number in range(len(pages))])
+def read_pages(store: JobState, document: bytes, pages: Sequence[int]) -> bytes | None:
+    """Return the packed operations of all pages of a document, or None beyond `MAX_HISTORY_BYTES`.
+
+    `pages` has the number of operations of each page.
+    """
+    read: list[bytes] = []
+    size = 0
+    for number in range(len(pages)):
+        read.append(_read_page(store, document, number))
+        size += len(read[-1])
+        if size > MAX_HISTORY_BYTES:
+            return None
+    return b"".join(read)
 
 
 def append_to_pages(

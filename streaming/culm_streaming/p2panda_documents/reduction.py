@@ -172,6 +172,13 @@ class Reduction:
         """Apply operations that do not simply follow all heads, and those that waited for them."""
         state = self.state
         pages = read_pages(self.store, self._short_id, state.pages)
+        if pages is None:
+            error = DocumentFullError(
+                "the document has so many operations that only the next ones are applied"
+            )
+            for arrival in arrivals:
+                self._refuse(arrival, error)
+            return
         past = unpack_history(b"".join([pages, state.recent, *self.appended]))
         positions = {operation.id: position for position, operation in enumerate(past)}
         held = {arrival.operation.operation_id for arrival in waiting}

@@ -19,6 +19,7 @@ from culm_streaming.p2panda_documents.document_state import LARGE, DocumentState
 from culm_streaming.p2panda_documents.output_records import document_record
 from culm_streaming.p2panda_documents.packing import MAX_NAME_BYTES
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
+from culm_streaming.p2panda_documents.step import step
 from culm_streaming.p2panda_documents.waiting_operations import MAX_WAITING_BYTES, WAITING
 from culm_topics.p2panda.documents.record import MAX_MISSING, DocumentRecord
 from culm_topics.records import RejectedRecord
@@ -237,6 +238,24 @@ def test_heads_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     output = shard.take(shard.made)
     assert len(shard.document().view_id) == 4
     assert len(output.rejected) == 2
+
+
+def test_a_document_of_too_many_operations_only_takes_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = history(1, 2_000, late=0.0)
+    other = history(2, 20)
+    late, last = _follower(0, made[5].id), _update(made[-1], {"name": "new"})
+    shard = Shard([*made, *other, late, last])
+    shard.take(made)
+    monkeypatch.setattr(pages, "MAX_HISTORY_BYTES", 100_000)
+    rows = shard.rows([late, last])
+    rows.documents += shard.rows(other, other[0].id).documents
+    output = step(shard.store, rows, shard.layout, lambda places: {}, "culm.logs")
+    shard.records.update(output.documents)
+    assert [RejectedRecord.decode(value).code for _, value in output.rejected] == ["documents.document_full"]
+    record = DocumentRecord.decode(shard.records[made[0].id])
+    assert (record.version, record.view_id) == (2_001, (last.id,))
+    assert [problem.operation_id for problem in record.problems] == [late.id]
+    assert DocumentRecord.decode(shard.records[other[0].id]).version == 20
 
 
 def test_fields_are_limited_to_the_lowest_names(monkeypatch: pytest.MonkeyPatch) -> None:
