@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from culm_models.p2panda.operations.operation import decode_operation
@@ -15,20 +15,19 @@ from culm_topics.readers.at_offsets import Absent
 
 @dataclass(frozen=True, slots=True)
 class FieldsFetcher:
-    """Returns the fields of operations by their places in `logs`, as `encoded_fields` does."""
+    """Yields the fields of operations by their places in `logs`, as `encoded_fields` does."""
 
     records: RecordFetcher
     max_value_bytes: int
 
-    def __call__(self, places: Iterable[RecordPlace]) -> Mapping[RecordPlace, Mapping[str, bytes]]:
-        """Return the fields at these places.
+    def __call__(self, places: Iterable[RecordPlace]) -> Iterator[tuple[RecordPlace, Mapping[str, bytes]]]:
+        """Yield the fields at these places; only those of one operation are in memory at a time.
 
         Raises `StateMissingError` for a record that is gone, and the errors of `RecordFetcher`.
         """
-        found: dict[RecordPlace, Mapping[str, bytes]] = {}
         for message in self.records(places):
             if isinstance(message, Absent):
                 raise StateMissingError(f"an operation of a document is no longer in logs: {message}")
             operation = decode_operation(LogRecord.decode(message.value).operation)
-            found[message.partition, message.offset] = encoded_fields(operation, self.max_value_bytes) or {}
-        return found
+            place = message.partition, message.offset
+            yield place, encoded_fields(operation, self.max_value_bytes) or {}

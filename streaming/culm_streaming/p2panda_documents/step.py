@@ -23,8 +23,8 @@ from culm_streaming.p2panda_documents.waiting_operations import ArrivedOperation
 from culm_streaming.stateful.job_state import JobState, place_of
 from culm_topics.records import rejection
 
-ReadFields = Callable[[Sequence[RecordPlace]], Mapping[RecordPlace, Mapping[str, bytes]]]
-"""Reads the fields of operations, each value as CBOR or empty if it is too long for a record."""
+ReadFields = Callable[[Sequence[RecordPlace]], Iterable[tuple[RecordPlace, Mapping[str, bytes]]]]
+"""Reads the fields of operations one by one, each value as CBOR or empty if it is too long for a record."""
 
 
 @dataclass(slots=True)
@@ -76,23 +76,27 @@ def step(
 
 def _read_wanted(reductions: Iterable[Reduction], read_fields: ReadFields) -> None:
     """Fill in the values of fields that operations set which came in an earlier micro-batch."""
-    wanted = [
-        (reduction, name, (past.partition, past.offset))
-        for reduction in reductions
-        for name, past in reduction.wanted.items()
-    ]
+    wanted: dict[RecordPlace, list[tuple[Reduction, str]]] = {}
+    for reduction in reductions:
+        for name, past in reduction.wanted.items():
+            wanted.setdefault((past.partition, past.offset), []).append((reduction, name))
     if not wanted:
         return
-    found = read_fields(sorted({place for _, _, place in wanted}))
-    for reduction, name, place in wanted:
-        value = found.get(place, {}).get(name)
-        fields = reduction.state.fields
-        if value is None or fields is None:
-            raise StateMissingError(
-                f"the record of logs at {place[0]}/{place[1]} no longer has the field {name[:100]!r} of the "
-                f"document {reduction.state.document_id.hex()}"
-            )
-        fields[name][0] = value
+    for place, values in read_fields(sorted(wanted)):
+        for reduction, name in wanted.pop(place, ()):
+            fields = reduction.state.fields
+            if fields is None or name not in values:
+                raise _gone(reduction, name, place)
+            fields[name][0] = values[name]
+    for place, ((reduction, name), *_) in wanted.items():
+        raise _gone(reduction, name, place)
+
+
+def _gone(reduction: Reduction, name: str, place: RecordPlace) -> StateMissingError:
+    return StateMissingError(
+        f"the record of logs at {place[0]}/{place[1]} no longer has the field {name[:100]!r} of the document "
+        f"{reduction.state.document_id.hex()}"
+    )
 
 
 def _rejected(arrival: ArrivedOperation, error: CulmError, topic: str) -> RejectedRow:

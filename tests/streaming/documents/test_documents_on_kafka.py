@@ -71,8 +71,8 @@ def test_fields_of_an_operation_are_read_in_logs_by_its_place(kafka: KafkaSettin
         (partition, offset) for partition, end in end_offsets(kafka, "logs").items() for offset in range(end)
     ]
     fetch = FieldsFetcher(RecordFetcher.of(kafka, "logs"), max_value_bytes=100)
-    found = fetch(places)
+    found = dict(fetch(places))
     expected = [encoded_fields(added.operation, 100) for added in made]
     assert sorted(map(repr, found.values())) == sorted(map(repr, expected))
     with pytest.raises(StateMissingError):
-        fetch([(0, 1_000)])
+        list(fetch([(0, 1_000)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from culm_models.p2panda.documents.document import AuthoredOperation, Document, DocumentView
@@ -69,13 +69,13 @@ class Shard:
         (record,) = self.records.values()
         return DocumentRecord.decode(record)
 
-    def _read_fields(self, places: Sequence[RecordPlace]) -> Mapping[RecordPlace, Mapping[str, bytes]]:
+    def _read_fields(
+        self, places: Sequence[RecordPlace]
+    ) -> Iterator[tuple[RecordPlace, Mapping[str, bytes]]]:
         self.read += len(places)
-        return {
-            (partition, offset): encoded_fields(self.made[offset].operation, self.layout.max_value_bytes)
-            or {}
-            for partition, offset in places
-        }
+        for place in places:
+            operation = self.made[place[1]].operation
+            yield place, encoded_fields(operation, self.layout.max_value_bytes) or {}
 
 
 def assert_equal(record: DocumentRecord, document: Document) -> None:
