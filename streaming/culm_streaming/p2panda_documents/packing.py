@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from culm_models.bamboo.hashes import YASMF
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.operation import Operation, decode_operation
 from culm_models.p2panda.operations.values import encode_value
@@ -43,6 +44,8 @@ def pack_logs(records: Iterable[Record], max_value_bytes: int, topic: str) -> Ar
                 continue
             if key is None or len(key) != LOG_KEY_SIZE:
                 raise RecordError(f"logs: the key is no log key of {LOG_KEY_SIZE} bytes")
+            if not YASMF.has_form(record.entry_hash):
+                raise RecordError("logs: the hash of an operation's entry is not a YASMF hash")
             operation = decode_operation(record.operation)
             fields = encoded_fields(operation, max_value_bytes)
         except CulmError as error:
