@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -88,7 +90,14 @@ def run(
     ] = None,
     interval_ms: Annotated[int, typer.Option(min=0, help="Micro-batches start at most this often.")] = 0,
     quick_start: options.QuickStart = None,
-    once: Annotated[bool, typer.Option("--once", help="Take what is there now, then end.")] = False,
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once",
+            help="Take what is there now, then end. What one of the jobs writes meanwhile may be left "
+            "for the next run of those that read it.",
+        ),
+    ] = False,
     spark_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Any Spark property.")
     ] = None,
@@ -164,7 +173,9 @@ def chosen_jobs(chosen: Sequence[str]) -> tuple[str, ...]:
         try:
             jobs.update(dict.fromkeys(jobs_of(name)))
         except KeyError:
-            raise typer.BadParameter(f"no job or group is called {name!r}: see `culm job list`") from None
+            near = get_close_matches(name, runnable_names(), n=1)
+            advice = f"did you mean {near[0]}?" if near else "see `culm job list`"
+            raise typer.BadParameter(f"no job or group is called {name[:80]!r}: {advice}") from None
     return tuple(jobs)
 
 
@@ -211,7 +222,28 @@ def _run(
     }
     status = JobStatus(ProcessStatus("job", run_settings.kafka), health, fields)
     with status.process.collect_warnings(), job_socket(settings, which, status.document):
+        _refuse_beside(settings, run_settings)
         _run_in_spark(settings, which, run_settings, spark_option, log_file, health, status)
+
+
+def _refuse_beside(settings: CulmSettings, run_settings: RunSettings) -> None:
+    """Raise `InfraError` if another process on this machine runs one of these jobs with this checkpoint.
+
+    Both would write the same offsets and state, and one of them would fail later with an error of Spark.
+    """
+    from culm_infra.running import running_jobs
+    from culm_topics.status_socket import StatusSocketError
+
+    with suppress(StatusSocketError):  # a process that does not answer does not keep a job from its start
+        for other in running_jobs(settings):
+            shared = [job for job in run_settings.jobs if job in other["jobs"]]
+            is_same = shared and other["checkpoints"] == run_settings.checkpoints
+            if is_same and other["pid"] != os.getpid():
+                raise InfraError(
+                    f"the process {other['pid']} already runs {', '.join(shared)} "
+                    f"with the checkpoints in {run_settings.checkpoints}",
+                    hint="`culm job status` shows it; stop it first, or run other jobs",
+                )
 
 
 def _run_in_spark(

@@ -84,9 +84,8 @@ def run(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         print_error(error, hint=_extra_hint(error.name or "", arguments))
         return 1
-    except UnicodeEncodeError:
-        # Bytes of an argument that are not valid in the locale's encoding appear as lone surrogates.
-        print_error(InfraError("an argument is not UTF-8", hint="only names of files may be any bytes"))
+    except UnicodeEncodeError as error:
+        print_error(_not_encoded(error))
         return EXIT_USAGE
     except KeyboardInterrupt:
         return 130
@@ -101,6 +100,16 @@ def run(arguments: list[str]) -> int:
         print_error(failure)
         return exit_status(failure)
     return 0
+
+
+def _not_encoded(error: UnicodeEncodeError) -> InfraError:
+    # Bytes of an argument that are not valid in the locale's encoding appear as lone surrogates.
+    if any("\ud800" <= character <= "\udfff" for character in error.object[error.start : error.end]):
+        return InfraError("an argument is not UTF-8", hint="only names of files may be any bytes")
+    return InfraError(
+        f"the output has characters that the encoding {error.encoding} does not have",
+        hint="use a locale with UTF-8, such as LC_ALL=C.UTF-8, or set PYTHONIOENCODING=utf-8",
+    )
 
 
 def _failure_in(error: BaseException) -> Exception | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,22 @@ def test_an_error_is_a_line_with_its_code_and_a_hint(
     talk = capsys.readouterr().err
     assert "error: it broke (infra)" in talk
     assert "hint: mend it" in talk
+
+
+def test_an_output_that_the_encoding_lacks_is_not_blamed_on_an_argument(tmp_path: Path) -> None:
+    home = ["--dir", str(tmp_path / "peer")]
+    assert run(["p2panda", "peer", "init", *home]) == 0
+    schema = ["--schema", f"venue_0020{'ab' * 32}"]
+    assert run(["p2panda", "peer", "publish", "create", "name=\u2603", *schema, *home]) == 0
+    shown = subprocess.run(
+        [sys.executable, "-m", "culm_infra", "p2panda", "documents", "list", *home],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert shown.returncode == 2
+    assert "encoding ascii" in shown.stderr and "UTF-8, such as LC_ALL" in shown.stderr
 
 
 def test_text_from_outside_is_escaped_and_cut() -> None:

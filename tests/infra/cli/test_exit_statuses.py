@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from culm_infra.cli.root import run
 from culm_streaming.errors import JobError, JobGivenUp
 from culm_topics.errors import KafkaFailure, OriginChanged
 from culm_topics.kafka import admin, origin
+from culm_topics.status_socket import FORMAT, status_socket
 
 PASSES = KafkaFailure("no answer in time", hint="is Kafka up?")
 LASTS = KafkaFailure("SASL: wrong password", passes=False)
@@ -67,6 +69,31 @@ def test_what_ends_a_run(
     monkeypatch.setattr(job, "_run", raising(error))
     assert job_run() == status
     assert "Spark's log" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("jobs", "checkpoints", "is_refused"),
+    [(["logs", "blocks"], "/srv/here", True), (["logs"], "/srv/there", False), (["sds"], "/srv/here", False)],
+)
+def test_a_job_is_refused_beside_a_process_that_runs_it_with_the_same_checkpoint(
+    jobs: list[str],
+    checkpoints: str,
+    is_refused: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(job, "_check_topics", lambda *_: None)
+    monkeypatch.setattr(job, "_run_in_spark", lambda _settings, which, *_: started.append(which))
+    other = {"format": FORMAT, "pid": os.getpid() + 1, "jobs": jobs, "checkpoints": checkpoints}
+    with status_socket(tmp_path / "run" / "job-culm-other.sock", lambda: other):
+        arguments = ["job", "run", "logs", "documents", "--bootstrap", "127.0.0.1:1"]
+        assert run([*arguments, "--checkpoints", "/srv/here"]) == is_refused
+    assert started == ([] if is_refused else ["logs+documents"])
+    if is_refused:
+        shown = capsys.readouterr().err
+        assert "already runs logs" in shown and "culm job status" in shown
 
 
 def test_a_kafka_that_is_away_at_the_start(

@@ -67,6 +67,25 @@ def test_fields_are_the_latest_and_views_are_those_of_their_time(culm: Culm) -> 
     assert row["deleted"] and row["fields"] is None
 
 
+def test_show_prints_the_view_as_its_option_takes_it(
+    culm: Culm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = f"venue_0020{'ab' * 32}"
+    created = publish(culm, "create", "name=Reed", schema=schema)
+    heads = []
+    for name in ("Heron", "Teal"):
+        (row,) = culm(
+            *("peer", "publish", "update", f"name={name}", "--schema", schema),
+            *("--document", created, "--previous", created),
+        )
+        heads.append(row["operation_id"])
+    line = ["p2panda", "documents", "show", created, "--dir", str(tmp_path / "peer")]
+    assert run(line) == 0
+    shown = capsys.readouterr().err
+    assert f"operations: 3; view: {'_'.join(sorted(heads))}" in shown
+    assert run([*line, "--view", "_".join(sorted(heads))]) == 0
+
+
 def test_a_schema_whose_definition_is_held_types_the_fields_and_names_what_is_missing(culm: Culm) -> None:
     schema = define(culm)
     absent = f"0020{'cd' * 32}"
@@ -137,7 +156,7 @@ def test_what_is_not_there_is_said(culm: Culm, capsys: pytest.CaptureFixture[str
         (("show", f"0020{'ff' * 32}"), 1, "documents list"),
         (("show", "nonsense"), 2, "DOCUMENT_ID"),
         (("show", created, "--view", "0020"), 2, "--view"),
-        (("show", created, "--view", f"0020{'00' * 32}"), 1, "view"),
+        (("show", created, "--view", f"0020{'00' * 32}"), 1, "culm p2panda peer sync"),
         (("blob", created), 1, "blob_v1"),
         (("list", "--bootstrap", "127.0.0.1:1"), 2, "--bootstrap"),
     ):

@@ -192,6 +192,43 @@ def test_a_field_of_a_known_schema_needs_no_warning(
     assert "warning" not in capsys.readouterr().err
 
 
+def test_a_publish_that_cannot_be_signed_says_what_to_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--dir", str(tmp_path / "peer")]
+    assert run(["p2panda", "peer", "init", *home]) == 0
+    schema, unknown = f"venue_0020{'ab' * 32}", f"0020{'cd' * 32}"
+    for words, status, texts in (
+        (("create", "seats:int=x", "--schema", schema), 1, ("not of the type int",)),
+        (("create", "name=Reed", "--schema", "venue"), 2, ("--schema", "no schema id")),
+        (("update", "name=Reed", "--schema", schema), 1, ("an update names", "--document")),
+        (("update", "name=Reed", "--schema", schema, "--document", "1234"), 2, ("--document",)),
+        (("delete", "--schema", schema, "--document", unknown), 1, (unknown, "culm p2panda peer sync")),
+    ):
+        assert run(["p2panda", "peer", "publish", *words, *home]) == status
+        shown = capsys.readouterr().err
+        assert all(text in shown for text in texts), shown
+
+
+def test_an_update_of_a_deleted_document_is_published_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--dir", str(tmp_path / "peer"), "--json"]
+    assert run(["p2panda", "peer", "init", *home]) == 0
+    publish = ["p2panda", "peer", "publish"]
+    schema = ["--schema", f"venue_0020{'ab' * 32}", *home]
+    capsys.readouterr()
+    assert run([*publish, "create", "name=Reed", *schema]) == 0
+    document = ["--document", json.loads(capsys.readouterr().out)["operation_id"]]
+    for words, is_warned in (
+        (("update", "name=Heron"), False),
+        (("delete",), False),
+        (("update", "name=Teal"), True),
+    ):
+        assert run([*publish, *words, *document, *schema]) == 0
+        assert ("the document was deleted" in capsys.readouterr().err) == is_warned
+
+
 def test_show_lists_logs_and_the_entries_of_one_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

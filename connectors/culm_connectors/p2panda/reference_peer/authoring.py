@@ -18,7 +18,7 @@ from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.keys import KeyPair
 from culm_models.p2panda.ingest import Ingest
-from culm_models.p2panda.operations.identifiers import SchemaId, canonical_text
+from culm_models.p2panda.operations.identifiers import OperationId, SchemaId, canonical_text
 from culm_models.p2panda.operations.operation import (
     Action,
     CheckedOperation,
@@ -89,7 +89,11 @@ class Author:
                 raise AuthoringError("a create makes a new document and names none")
             return None
         if draft.document_id is None:
-            raise AuthoringError(f"a {draft.action} names the document it changes")
+            article = "an" if draft.action == "update" else "a"
+            raise AuthoringError(
+                f"{article} {draft.action} names the document that it changes",
+                hint="name it by the id of its create: --document",
+            )
         return self.ingest.log_of(self.key_pair.public_key, draft.document_id)
 
     def _sign(self, draft: Draft, log_id: int) -> CheckedOperation:
@@ -143,6 +147,12 @@ def has_schema_definition(store: LmdbLogStore, schema_id: str) -> bool:
     """Whether fields are checked against this schema: a system schema, or one whose definition is held."""
     schema = canonical_text(schema_id)
     return SchemaId.parse(schema).is_system or StoredDocuments(store).fields_of(schema) is not None
+
+
+def is_deleted(store: LmdbLogStore, operation_id: OperationId) -> bool:
+    """Return whether a held operation comes after a delete of its document."""
+    view = StoredDocuments(store).view((operation_id,))
+    return view is not None and view.fields is None
 
 
 def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:

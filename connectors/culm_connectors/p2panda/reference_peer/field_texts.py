@@ -104,7 +104,7 @@ def _value(name: str, kind: FieldType, text: str) -> Value:
     try:
         return _PARSERS[kind](text)
     except (ValueError, DocumentViewIdError) as error:
-        raise AuthoringError(f"{name[:80]}: {text[:80]!r} is not a {kind}: {error}") from error
+        raise AuthoringError(f"{name[:80]}: {text[:80]!r} is not of the type {kind}: {error}") from error
 
 
 def _integer(text: str) -> int:

@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from culm_infra.settings import CulmSettings
+    from culm_models.p2panda.operations.identifiers import OperationId
     from culm_topics.kafka.clients import KafkaSettings
 
 Name = TypeVar("Name", bound=str | bytes)
@@ -231,6 +232,16 @@ def from_hex(text: str, what: str) -> bytes:
 def optional_hex(text: str | None, what: str) -> bytes | None:
     """Parse hex; None stays None. Raises `typer.BadParameter`."""
     return None if text is None else from_hex(text, what)
+
+
+def operation_id(text: str, what: str) -> OperationId:
+    """Parse the id of an operation or a document. Raises `typer.BadParameter`."""
+    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_operation_id
+
+    try:
+        return parse_operation_id(text)
+    except DocumentViewIdError as error:
+        raise typer.BadParameter(str(error), param_hint=what) from error
 
 
 def public_key(text: str, what: str) -> bytes:

@@ -160,7 +160,10 @@ class PeerDocuments:
         """Return a document at these heads. Raises `InfraError` if not all operations are held."""
         view = self.stored.view(view_id)
         if view is None:
-            raise InfraError("not all operations of this view are stored here")
+            raise InfraError(
+                "not all operations of this view are stored here",
+                hint=f"{self.command('`culm p2panda peer sync HOST:PORT')}` brings those that the other has",
+            )
         return view
 
     def blob(self, document: TypedDocument) -> Iterator[bytes]:

@@ -44,9 +44,14 @@ Schemas = Annotated[
 Author = Annotated[str | None, typer.Option(metavar="KEY", help="Only documents that this author created.")]
 _NO_DOCUMENTS: Final = "no such document is here"
 _NO_RECORDS: Final = (
-    "no such document is in `documents`: `culm job run documents` writes the topic, and Spark takes up to a "
+    "no document is in `documents`: `culm job run documents` writes the topic, and Spark takes up to a "
     "minute to start"
 )
+_NONE_SELECTED: Final = (
+    "no such document is in `documents`: the same command without --schema and --author lists all of them; "
+    "`culm job run documents` writes the topic"
+)
+_SHOWN_HEADS: Final = 4
 
 
 def list_documents(
@@ -73,7 +78,9 @@ def list_documents(
                 first = shown[0]["document_id"].hex()
                 results.next(source.command(f"culm p2panda documents show {first}"))
             else:
-                results.say(_NO_DOCUMENTS if directory is not None else _NO_RECORDS)
+                is_selective = bool(schema) or author is not None
+                in_topic = _NONE_SELECTED if is_selective else _NO_RECORDS
+                results.say(_NO_DOCUMENTS if directory is not None else in_topic)
         source.report(results)
 
 
@@ -98,7 +105,7 @@ def show(
 
     Example: `culm p2panda documents show 0020…`
     """
-    wanted = _document_id(document_id)
+    wanted = options.operation_id(document_id, "DOCUMENT_ID")
     view_id = None if view is None else _view_id(view)
     with open_documents(context, kafka, directory) as source:
         document = _document(source, wanted)
@@ -110,6 +117,7 @@ def show(
         results.one(row, "")
     else:
         _show_fields(document.view, row["fields"], results)
+        results.say(f"operations: {document.operations}; view: {_view_text(document.view.view_id)}")
         for note in notes_of(row):
             results.say(f"[yellow]{safe(note)}[/]")
     if row["missing"] or row["waiting"] or row["problems"] or row["refused"]:
@@ -152,7 +160,7 @@ def watch(
     with DocumentConsumer(kafka.settings(), schemas=schema or None, owners=owners) as consumer:
         if since == "now":
             consumer.load()
-        results.say("waiting for documents; interrupt to stop")
+        results.say("waiting for documents, which `culm job run documents` writes; interrupt to stop")
         for change in consumer:
             row = None if change.document is None else document_row(change.document)
             if results.json:
@@ -187,7 +195,7 @@ def blob(
 
     Example: `culm p2panda documents blob 0020… -o picture.png`
     """
-    wanted = _document_id(document_id)
+    wanted = options.operation_id(document_id, "DOCUMENT_ID")
     with open_documents(context, kafka, directory) as source:
         pieces = source.blob(_document(source, wanted))
         if str(output) == "-":
@@ -200,15 +208,6 @@ def blob(
 
 def _owners(author: str | None) -> list[bytes] | None:
     return None if author is None else [options.public_key(author, "--author")]
-
-
-def _document_id(text: str) -> DocumentId:
-    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_operation_id
-
-    try:
-        return parse_operation_id(text)
-    except DocumentViewIdError as error:
-        raise typer.BadParameter(str(error), param_hint="DOCUMENT_ID") from error
 
 
 def _view_id(text: str) -> DocumentViewId:
@@ -266,6 +265,13 @@ def _show_fields(view: DocumentView, fields: dict[str, Any] | None, results: Res
     else:
         rows = [{"field": name, **field} for name, field in fields.items()]
         results.rows(rows, ("field", "type", "value", "author"))
+
+
+def _view_text(view_id: DocumentViewId) -> str:
+    """Return a view id as `--view` takes it; of many heads their number."""
+    if len(view_id) > _SHOWN_HEADS:
+        return f"{len(view_id)} heads (--json lists them)"
+    return "_".join(operation_id.hex() for operation_id in view_id)
 
 
 def _write(pieces: Iterable[bytes], file: BinaryIO) -> int:

@@ -17,7 +17,7 @@ from culm_infra.cli.kit.data_folder import DataDirectory, with_folder
 from culm_infra.cli.kit.log_names import parse_log_name
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
-from culm_infra.cli.kit.options import from_hex, optional_hex, public_key
+from culm_infra.cli.kit.options import from_hex, operation_id, optional_hex, public_key
 from culm_infra.cli.kit.output import EXIT_FAILED, Results, counting, emit_json, print_table, safe, say
 from culm_infra.cli.kit.reaching import announced, limit_text, when_it_answers
 from culm_infra.cli.p2panda.peer_home import (
@@ -30,6 +30,7 @@ from culm_infra.cli.p2panda.peer_home import (
     store,
     with_peer,
 )
+from culm_infra.errors import InfraError
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def publish(
     schema: Annotated[str, typer.Option(help="The schema id.")],
     document: Annotated[str | None, typer.Option(help="The document to update or delete, in hex.")] = None,
     previous: Annotated[
-        list[str] | None, typer.Option(help="Operations that it follows, in hex; by default the latest.")
+        list[str] | None,
+        typer.Option(help="An operation that it follows, in hex; by default all of the latest; repeatable."),
     ] = None,
     directory: DataDirectory = None,
     results: Results,
@@ -93,10 +95,16 @@ def publish(
 
     Example: `culm p2panda peer publish create name=Culm height:int=3 --schema venue_0020…`
     """
-    from culm_connectors.p2panda.reference_peer.authoring import Draft, document_tips, has_schema_definition
+    from culm_connectors.p2panda.reference_peer.authoring import (
+        Draft,
+        document_tips,
+        has_schema_definition,
+        is_deleted,
+    )
     from culm_connectors.p2panda.reference_peer.field_texts import parse_fields, untyped_numbers
 
-    document_id = optional_hex(document, "--document")
+    _check_schema_id(schema)
+    document_id = None if document is None else operation_id(document, "--document")
     if action == "delete" and (field or file):
         raise typer.BadParameter("a delete has no fields", param_hint="NAME[:TYPE]=VALUE")
     fields = parse_fields(field or [], file or []) if action != "delete" else None
@@ -105,17 +113,38 @@ def publish(
         follows = tuple(sorted(from_hex(text, "--previous") for text in previous or []))
         if not follows and document_id is not None:
             follows = document_tips(peer.store, document_id)
+            if not follows and action != "create":
+                raise InfraError(
+                    f"no operation of the document {document_id.hex()} is stored here",
+                    hint=f"`{with_folder('culm p2panda peer sync HOST:PORT', directory)}` brings it; "
+                    "or name what the operation follows: --previous",
+                )
         draft = Draft(action, schema, fields, document_id, follows or None)
         published = await peer.publish([draft])
         if not has_schema_definition(peer.store, schema):
             for advice in untyped_numbers(field or []):
                 say(f"[bold yellow]warning[/]: {safe(advice)}")
+        if action == "update" and is_deleted(peer.store, published[0].hash):
+            say("[bold yellow]warning[/]: the document was deleted, so this update changes nothing")
         return published
 
     (checked,) = asyncio.run(with_peer(directory, work))
     results.one(entry_row(checked), checked.hash.hex())
     lines = ("culm p2panda peer show", "culm p2panda peer sync HOST:PORT")
     results.next(*(with_folder(line, directory) for line in lines))
+
+
+def _check_schema_id(text: str) -> None:
+    from culm_models.p2panda.operations.identifiers import SchemaIdError, canonical_text
+
+    try:
+        canonical_text(text)
+    except SchemaIdError as error:
+        raise typer.BadParameter(
+            f"{error}: give the schema's name and the operation ids of its definition, joined by `_`, or a "
+            "system schema such as schema_definition_v1",
+            param_hint="--schema",
+        ) from error
 
 
 def import_logs(

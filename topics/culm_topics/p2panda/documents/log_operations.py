@@ -123,7 +123,7 @@ class LogOperations(Closing):
         if not walk.is_complete:
             lacking = sorted(walk.missing | walk.unread.keys())
             few = ", ".join(operation_id.hex() for operation_id in lacking[:_SHOWN])
-            raise UnknownViewError(f"{len(lacking)} operations of the view are not here: {few}")
+            raise UnknownViewError(f"of the operations of the view, {len(lacking)} are not in `logs`: {few}")
         operations, absent = self._read(walk.places, limits.bytes)
         if absent:
             raise ValueMissing(f"an operation of the view: {next(iter(absent.values()))}")
