@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from culm_infra.cli.kit.options import KafkaFlags
 from culm_infra.cli.root import run
 from culm_infra.stack.stack import Stack, running_stacks
 from tests.support.process.argument_fuzz import commands
@@ -140,3 +141,11 @@ def test_a_command_says_what_it_waits_for_and_ends_at_its_timeout(
 
 def _text(printed: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]", " ", printed).split())
+
+
+def test_the_next_command_is_about_the_same_cluster_and_prefix() -> None:
+    flags = KafkaFlags(stack="here", bootstrap="kafka:9092", prefix="my own.")
+    assert flags.command("culm topics list") == (
+        "culm topics list --stack here --bootstrap kafka:9092 --prefix 'my own.'"
+    )
+    assert KafkaFlags().command("culm topics list") == "culm topics list"

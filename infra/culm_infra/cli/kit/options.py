@@ -13,7 +13,6 @@ import typer
 
 if TYPE_CHECKING:
     from culm_infra.settings import CulmSettings
-    from culm_models.p2panda.operations.identifiers import OperationId
     from culm_topics.kafka.clients import KafkaSettings
 
 Name = TypeVar("Name", bound=str | bytes)
@@ -146,9 +145,11 @@ class ClusterFlags(StackFlags):
         return {"bootstrap": self.bootstrap, "prefix": self.prefix, "kafka": options}
 
     def command(self, line: str) -> str:
-        """Return a command line for this cluster, to be pasted into a shell."""
+        """Return a command line for the same topics of this cluster, to be pasted into a shell."""
         line = StackFlags.command(self, line)
-        return line if self.bootstrap is None else f"{line} --bootstrap {shlex.quote(self.bootstrap)}"
+        if self.bootstrap is not None:
+            line = f"{line} --bootstrap {shlex.quote(self.bootstrap)}"
+        return line if self.prefix is None else f"{line} --prefix {shlex.quote(self.prefix)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,16 +233,6 @@ def from_hex(text: str, what: str) -> bytes:
 def optional_hex(text: str | None, what: str) -> bytes | None:
     """Parse hex; None stays None. Raises `typer.BadParameter`."""
     return None if text is None else from_hex(text, what)
-
-
-def operation_id(text: str, what: str) -> OperationId:
-    """Parse the id of an operation or a document. Raises `typer.BadParameter`."""
-    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_operation_id
-
-    try:
-        return parse_operation_id(text)
-    except DocumentViewIdError as error:
-        raise typer.BadParameter(str(error), param_hint=what) from error
 
 
 def public_key(text: str, what: str) -> bytes:

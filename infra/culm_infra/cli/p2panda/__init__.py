@@ -1,7 +1,7 @@
 """`culm p2panda`: `peer` is the reference peer, `peer_home` its folder.
 
 `documents` are those of a deployment or of a peer; `document_sources` reads and `document_rows` prints them.
-`demo` is `culm demo`.
+`ids` checks the ids in arguments, `demo` is `culm demo`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from culm_infra.cli.kit.noun import noun
 from culm_infra.cli.kit.options import KafkaFlags
 from culm_infra.cli.kit.output import EXIT_DEGRADED, Results, emit_json, out, safe
 from culm_infra.cli.kit.start_at import StartTime, parse_start
+from culm_infra.cli.p2panda import ids
 from culm_infra.cli.p2panda.document_rows import (
     COLUMNS,
     document_row,
@@ -105,8 +106,8 @@ def show(
 
     Example: `culm p2panda documents show 0020…`
     """
-    wanted = options.operation_id(document_id, "DOCUMENT_ID")
-    view_id = None if view is None else _view_id(view)
+    wanted = ids.operation_id(document_id, "DOCUMENT_ID")
+    view_id = None if view is None else ids.view_id(view, "--view")
     with open_documents(context, kafka, directory) as source:
         document = _document(source, wanted)
         if view_id is not None:
@@ -195,7 +196,7 @@ def blob(
 
     Example: `culm p2panda documents blob 0020… -o picture.png`
     """
-    wanted = options.operation_id(document_id, "DOCUMENT_ID")
+    wanted = ids.operation_id(document_id, "DOCUMENT_ID")
     with open_documents(context, kafka, directory) as source:
         pieces = source.blob(_document(source, wanted))
         if str(output) == "-":
@@ -208,15 +209,6 @@ def blob(
 
 def _owners(author: str | None) -> list[bytes] | None:
     return None if author is None else [options.public_key(author, "--author")]
-
-
-def _view_id(text: str) -> DocumentViewId:
-    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_view_id
-
-    try:
-        return parse_view_id(text)
-    except DocumentViewIdError as error:
-        raise typer.BadParameter(str(error), param_hint="--view") from error
 
 
 def _document(source: DocumentSource, document_id: DocumentId) -> TypedDocument:

@@ -17,9 +17,10 @@ from culm_infra.cli.kit.data_folder import DataDirectory, with_folder
 from culm_infra.cli.kit.log_names import parse_log_name
 from culm_infra.cli.kit.new_paths import new_path
 from culm_infra.cli.kit.noun import noun
-from culm_infra.cli.kit.options import from_hex, operation_id, optional_hex, public_key
+from culm_infra.cli.kit.options import from_hex, optional_hex, public_key
 from culm_infra.cli.kit.output import EXIT_FAILED, Results, counting, emit_json, print_table, safe, say
 from culm_infra.cli.kit.reaching import announced, limit_text, when_it_answers
+from culm_infra.cli.p2panda import ids
 from culm_infra.cli.p2panda.peer_home import (
     entry_row,
     folder,
@@ -103,8 +104,8 @@ def publish(
     )
     from culm_connectors.p2panda.reference_peer.field_texts import parse_fields, untyped_numbers
 
-    _check_schema_id(schema)
-    document_id = None if document is None else operation_id(document, "--document")
+    ids.check_schema_id(schema, "--schema")
+    document_id = None if document is None else ids.operation_id(document, "--document")
     if action == "delete" and (field or file):
         raise typer.BadParameter("a delete has no fields", param_hint="NAME[:TYPE]=VALUE")
     fields = parse_fields(field or [], file or []) if action != "delete" else None
@@ -132,19 +133,6 @@ def publish(
     results.one(entry_row(checked), checked.hash.hex())
     lines = ("culm p2panda peer show", "culm p2panda peer sync HOST:PORT")
     results.next(*(with_folder(line, directory) for line in lines))
-
-
-def _check_schema_id(text: str) -> None:
-    from culm_models.p2panda.operations.identifiers import SchemaIdError, canonical_text
-
-    try:
-        canonical_text(text)
-    except SchemaIdError as error:
-        raise typer.BadParameter(
-            f"{error}: give the schema's name and the operation ids of its definition, joined by `_`, or a "
-            "system schema such as schema_definition_v1",
-            param_hint="--schema",
-        ) from error
 
 
 def import_logs(
