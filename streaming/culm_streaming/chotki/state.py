@@ -5,7 +5,8 @@ Blobs are stored by name; the first byte of a name is the kind of its blob.
 Fields of 256 neighbouring objects share one blob. A call on Spark's state costs far more than the bytes it
 moves, and objects written together are mostly neighbours: a diff contains whole blocks, a writer the next
 sequence numbers. A blob is a CBOR map of the rest of a store key (9 bytes) to [value, seen]. A large value
-has blobs of its own; their number takes its place.
+has blobs of its own, and so has any but a small one if the blob is full: each change of a field writes its
+blob whole. The number of its blobs takes the value's place.
 
 The shard of a partition of `chotki.fields` stores the pieces of open operands, and the counting of epochs
 knows only their numbers. Both apply `OpenOperands` to the same rows, so they agree, without a message between
@@ -24,6 +25,10 @@ BLOBS: Final[Variable[bytes]] = Variable("blobs", "name binary")
 OBJECTS_BITS: Final = 8
 LARGE_BYTES: Final = 256 * 1024
 """A value with more bytes has blobs of its own."""
+SMALL_BYTES: Final = 1024
+"""A value with at most this many bytes is in the blob of its neighbours, also if that is full."""
+FULL_BYTES: Final = 1024 * 1024
+"""A blob with more bytes of values is full."""
 _BLOB_BYTES: Final = 2 * 1024 * 1024
 _NAME: Final = b"F"
 _LARGE: Final = b"L"
@@ -43,7 +48,7 @@ class Kept(NamedTuple):
 class FieldBucket:
     """The fields of one blob; `flush` writes it if a field was put."""
 
-    __slots__ = ("_fields", "_is_changed", "_name", "_state", "keys")
+    __slots__ = ("_bytes", "_fields", "_is_changed", "_name", "_state", "keys")
 
     def __init__(self, state: JobState, name: bytes, keys: list[bytes]) -> None:
         blob = state.load(BLOBS, name)
@@ -52,6 +57,7 @@ class FieldBucket:
         self._fields: dict[bytes, tuple[bytes | int, bytes | None]] = (
             {} if blob is None else cbor2.loads(blob)
         )
+        self._bytes = sum(len(value) for value, _ in self._fields.values() if isinstance(value, bytes))
         self._is_changed = False
         self.keys = keys
         """The store keys for which it was opened, in order."""
@@ -68,13 +74,17 @@ class FieldBucket:
 
     def put(self, key: bytes, kept: Kept) -> None:
         """Store a field of this blob."""
+        former, _ = self._fields.get(key[9:], (b"", None))
+        self._bytes -= len(former) if isinstance(former, bytes) else 0
         value: bytes | int = kept.value
-        if len(kept.value) > LARGE_BYTES:
+        size = len(kept.value)
+        if size > LARGE_BYTES or (size > SMALL_BYTES and self._bytes + size > FULL_BYTES):
             value = -(-len(kept.value) // _BLOB_BYTES)
             for number in range(value):
                 start = number * _BLOB_BYTES
                 self._state.save(BLOBS, _blob(key, number), kept.value[start : start + _BLOB_BYTES])
-        former, _ = self._fields.get(key[9:], (b"", None))
+        else:
+            self._bytes += size
         if isinstance(former, int):
             for number in range(value if isinstance(value, int) else 0, former):
                 self._state.save(BLOBS, _blob(key, number), None)

@@ -178,6 +178,33 @@ def test_large_values_have_blobs_of_their_own_in_the_state(monkeypatch: pytest.M
         assert len(state.values) == 1 + (-(-len(value) // 4) if len(value) > 10 else 0)
 
 
+def test_a_small_change_does_not_write_the_long_values_of_its_neighbours() -> None:
+    state = MemoryState()
+    keys = [object_key(Id.make(0xC, seq, 1), "E") for seq in range(1, 60)]
+
+    def put(key: bytes, value: bytes) -> None:
+        (bucket,) = open_buckets(state, [key])
+        bucket.put(key, Kept(value, b"seen"))
+        bucket.flush()
+
+    for key in keys:
+        put(key, key * 10_000)
+    before = state.saved_bytes
+    put(KEY, b"short")
+    assert state.saved_bytes - before < 1_100_000
+    assert [_kept(state, key) for key in keys[1:]] == [key * 10_000 for key in keys[1:]]
+    for key in keys:
+        put(key, b"short")
+    assert len(state.values) == 1
+    assert [_kept(state, key) for key in keys] == [b"short"] * len(keys)
+
+
+def _kept(state: MemoryState, key: bytes) -> bytes | None:
+    (bucket,) = open_buckets(state, [key])
+    kept = bucket.get(key)
+    return None if kept is None else kept.value
+
+
 def test_pieces_that_an_earlier_format_kept_go_on() -> None:
     state = MemoryState()
     state.save(BLOBS, b"P", cbor2.dumps({b"name": [b"ab", b"cd"]}))
