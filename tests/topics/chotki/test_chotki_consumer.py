@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,15 @@ from culm_models.chotki.tlv import record
 from culm_streaming.chotki.rows import TOPICS
 from culm_topics.chotki.consumer import Change, ChotkiConsumer, ClassChange, ObjectChange
 from culm_topics.chotki.errors import StateFileFailed
+from culm_topics.chotki.objects import ChotkiObject
+from culm_topics.chotki.state_file import StateFile
 from culm_topics.errors import OriginChanged, RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, OBJECT_BODY, Writer, entry
 from tests.support.chotki.bridge import JobOnKafka, chotki_settings
 from tests.support.chotki.job import ChotkiTopics
+from tests.support.kafka.failing_client import FailsOnce
 from tests.support.kafka.topic_io import write_records
 
 pytestmark = pytest.mark.kafka
@@ -164,3 +168,79 @@ def test_positions_of_another_topic_are_refused(settings: KafkaSettings) -> None
         ChotkiConsumer(
             settings, since={0: 1}, origin=Origin("elsewhere", {settings.topic("chotki.state"): "x"})
         )
+
+
+def _going_on(consumer: ChotkiConsumer) -> Iterator[Change]:
+    """Yield what a consumer hands out to a program that goes on after each failure of the file."""
+    while not consumer.finished:
+        try:
+            yield from consumer
+        except StateFileFailed:
+            continue
+
+
+FULL = StateFileFailed("database or disk is full")
+
+
+@pytest.mark.parametrize("call", [1, 4, 9, 14])
+def test_records_that_the_file_cannot_stage_are_read_again(
+    settings: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    story = Story(settings)
+    story.merge()
+    story.rename('"flood"')
+    story.merge()
+    with ChotkiConsumer(settings, stop_at_end=True) as consumer:
+        expected = list(consumer)
+    full = FailsOnce(StateFile.stage, FULL, call)
+    with ChotkiConsumer(settings, state_dir=tmp_path, stop_at_end=True) as consumer:
+        monkeypatch.setattr(StateFile, "stage", full)
+        seen = list(_going_on(consumer))
+        assert consumer.vector == story.job.job.vector
+    assert full.has_failed
+    assert _objects(seen) == _objects(expected)
+    with ChotkiConsumer(settings, state_dir=tmp_path, stop_at_end=True) as consumer:
+        (object_,) = consumer.objects(story.cls)
+        assert object_["Name"] == "flood"
+
+
+def test_a_disk_that_is_full_in_the_middle_of_an_epoch_loses_none_of_it(
+    settings: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story(settings)
+    story.merge()
+    full = FailsOnce(StateFile.apply, FULL)
+    with ChotkiConsumer(settings, state_dir=tmp_path, stop_at_end=True) as consumer:
+        monkeypatch.setattr(StateFile, "apply", full)
+        seen = list(_going_on(consumer))
+    assert full.has_failed
+    assert [type(change) for change in seen if isinstance(change, ObjectChange)] == [ObjectChange]
+    story.rename('"flood"')
+    story.merge()
+    with ChotkiConsumer(settings, state_dir=tmp_path, stop_at_end=True) as consumer:
+        assert consumer.load()
+        (object_,) = consumer.objects(story.cls)
+        assert object_.fields == {"Name": "flood", "Count": 0, "Tags": {}}
+
+
+@pytest.mark.parametrize("name", ["changed", "fields"])
+@pytest.mark.parametrize("call", [1, 2, 5])
+def test_changes_that_could_not_be_computed_are_handed_out_later(
+    settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch, name: str, call: int
+) -> None:
+    story = Story(settings)
+    for _ in range(3):
+        story.writer.publish("O", story.cls, OBJECT_BODY)
+    story.merge()
+    with ChotkiConsumer(settings, stop_at_end=True) as consumer:
+        expected = list(consumer)
+    assert len(expected) > 4
+    fails = FailsOnce(getattr(StateFile, name), FULL, call)
+    with ChotkiConsumer(settings, stop_at_end=True) as consumer:
+        monkeypatch.setattr(StateFile, name, fails)
+        assert list(_going_on(consumer)) == expected
+    assert fails.has_failed or name == "changed"
+
+
+def _objects(changes: list[Change]) -> dict[Id, ChotkiObject]:
+    return {change.object.id: change.object for change in changes if isinstance(change, ObjectChange)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from culm_models.dag.publish.states import PublishState
 from culm_models.dag.sharding import cut_dag
 from culm_models.dag.unixfs.importing import PROFILES, import_directory
 from culm_topics.dag.consumer import DagConsumer, DagContent
+from culm_topics.dag.consumer.ancestry import PublishAncestry
 from culm_topics.dag.consumer.dag_consumer import PUBLISHED_TOPIC
-from culm_topics.dag.errors import ShardHashRefused
+from culm_topics.dag.consumer.shard_places import ShardPlaces
+from culm_topics.dag.errors import ShardHashRefused, ShardPlacesFailed
 from culm_topics.dag.records import (
     NO_LINKS,
     BlockPlace,
@@ -31,10 +34,11 @@ from culm_topics.dag.records import (
     shard_index,
 )
 from culm_topics.dag.shard_chunks import cut_shard
-from culm_topics.errors import OriginChanged
+from culm_topics.errors import KafkaFailure, OriginChanged
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
+from tests.support.kafka.failing_client import FailsOnce
 from tests.support.kafka.topic_io import produce, write_records
 from tests.support.process.groups import child
 from tests.support.process.waiting import until
@@ -199,6 +203,57 @@ def test_positions_stay_before_changes_that_were_not_handed_out(settings: KafkaS
         positions = consumer.positions()
     with DagConsumer(settings, start_at=positions, stop_at_end=True) as consumer:
         assert [change.cid for change in consumer] == [B.cid]
+
+
+def test_changes_whose_ancestry_could_not_be_read_are_handed_out_later(
+    settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(settings, "dag.publishes", [(ID, publish.encode()) for publish in (A, B, C, D)])
+    produce(settings, PUBLISHED_TOPIC, [(ID, said(A)), (ID, said(B)), (ID, said(D)), (OTHER, said(A))])
+    catch_up = PublishAncestry.catch_up
+    for start in ("load", "changes"):
+        fails = FailsOnce(catch_up, KafkaFailure("the broker is away"))
+        monkeypatch.setattr(PublishAncestry, "catch_up", fails)
+        with DagConsumer(settings, stop_at_end=True) as consumer:
+            if start == "load":
+                with pytest.raises(KafkaFailure):
+                    consumer.load()
+                assert consumer.load()[ID].tip == D.cid
+                assert consumer.published().keys() == {ID, OTHER}
+                assert consumer.poll(0) is None
+                continue
+            changes: list[tuple[str, Cid]] = []
+            while not consumer.finished:
+                try:
+                    changes += ((change.kind.value, change.cid) for change in consumer)
+                except KafkaFailure:
+                    assert sum(consumer.positions().values()) < 4
+        assert fails.has_failed
+        assert [each for each in changes if each[1] != A.cid] == [
+            ("tip", B.cid),
+            ("superseded", B.cid),
+            ("tip", D.cid),
+        ]
+        assert changes.count(("tip", A.cid)) == 2
+        assert sum(consumer.positions().values()) == 4
+
+
+def test_places_that_the_file_cannot_take_are_read_again(
+    settings: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(settings, *others(0, 5))
+    with DagContent(settings, state_dir=tmp_path) as content:
+        with monkeypatch.context() as patch:
+            full = FailsOnce(ShardPlaces._take, sqlite3.OperationalError("database or disk is full"), at=3)
+            patch.setattr(ShardPlaces, "_take", full)
+            with pytest.raises(ShardPlacesFailed, match="full"):
+                content.catch_up()
+        write_shards(settings, *others(5, 1))
+        content.catch_up()
+        blocks = [number.to_bytes(4, "big") for number in range(6)]
+        assert [content.block(cid_of(RAW, block)) for block in blocks] == blocks
+    with DagContent(settings, state_dir=tmp_path) as content:
+        assert [content.block(cid_of(RAW, block)) for block in blocks] == blocks
 
 
 def test_positions_of_other_topics_are_refused(settings: KafkaSettings) -> None:

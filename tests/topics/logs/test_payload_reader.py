@@ -27,6 +27,8 @@ from culm_topics.logs.records import (
     payload_partition,
 )
 from culm_topics.records import key_partition, log_key
+from culm_topics.records.chunks import ChunkAssembly
+from tests.support.kafka.failing_client import FailsOnce
 from tests.support.kafka.topic_io import write_records
 from tests.support.p2panda.log_topic import new_sparse_topics
 
@@ -111,6 +113,24 @@ def test_reading_is_resumed_where_something_was_unfinished(settings: KafkaSettin
         positions = reader.positions()
     with PayloadReader(settings, stop_at_end=True, start_at=positions) as reader:
         assert contents(reader) == []
+
+
+@pytest.mark.parametrize("call", [1, 4, 7])
+def test_a_chunk_that_the_disk_cannot_take_is_taken_later(
+    settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    write(settings, SMALL, LARGE, OTHER)
+    full = FailsOnce(ChunkAssembly._put, OSError("no space left on device"), call)
+    monkeypatch.setattr(ChunkAssembly, "_put", full)
+    read: list[bytes] = []
+    with PayloadReader(settings, stop_at_end=True) as reader:
+        while not reader.finished:
+            try:
+                read.extend(contents([payload])[0] for payload in reader)
+            except OSError:
+                positions = reader.positions()
+        assert sum(positions.values()) < sum(reader.positions().values())
+    assert sorted(read) == sorted([SMALL, LARGE, OTHER])
 
 
 def test_what_is_refused_is_counted_told_and_costs_only_itself(settings: KafkaSettings) -> None:

@@ -108,8 +108,9 @@ def test_heights_of_a_partition_that_is_given_up_are_forgotten() -> None:
     heights.raise_to(b"two", 2, 1)
     heights.drop([0])
     assert (heights.height(b"one"), heights.height(b"two")) == (0, 2)
-    assert heights.take_changes() == [(b"two", 2, 1)]
-    assert heights.take_changes() == []
+    assert heights.changes() == heights.changes() == [(b"two", 2, 1)]
+    heights.forget_changes()
+    assert heights.changes() == []
 
 
 def snapshot(

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from culm_topics.catalogue.topics import spec
+from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.sds.index import SdsIndex
-from culm_topics.sds.index_file import IndexFileFailed
+from culm_topics.sds.index_file import IndexFile, IndexFileFailed
 from culm_topics.sds.keys import index_key, shard_of
+from tests.support.kafka.failing_client import FailsOnce
 from tests.support.process.full_disk import leave_no_space, leave_space
 from tests.support.sds.topics import PARTITIONS, index_row, sds_settings, write, write_index
 
@@ -133,6 +136,26 @@ def test_a_full_disk_makes_the_file_late_and_it_answers_meanwhile(
         leave_space(index._file._file)
         while index.count(HERE) < 901:
             index.poll(0.2)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_index_whose_beginning_fails_begins_again(
+    settings: KafkaSettings, path: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path) as index, monkeypatch.context() as patch:
+        full = FailsOnce(IndexFile.apply, IndexFileFailed("database or disk is full"))
+        away = FailsOnce(TopicPartitions.range_of, KafkaFailure("the broker is away"), call)
+        patch.setattr(IndexFile, "apply", full)
+        patch.setattr(TopicPartitions, "range_of", away)
+        with pytest.raises((KafkaFailure, IndexFileFailed)):
+            index.poll(30)
+        while not away.has_failed:
+            with pytest.raises(KafkaFailure):
+                index.catch_up()
+        index.catch_up()
+        assert full.has_failed
+        assert index.find(HERE, ["m1"]) == {"m1": index_row(1, 1)}
 
 
 def test_a_file_that_is_damaged_in_what_was_reached_is_filled_anew(

@@ -101,10 +101,14 @@ class ChotkiConsumer(StateConsumer[Change, StateReader]):
         super().__init__(reader, since=since, origin=origin, stop_at_end=stop_at_end, strict=strict)
         self._classes = None if classes is None else tuple(classes)
         self._view = Objects(self._reader.state.table)
-        self._pending: deque[Iterator[Change]] = deque()
+        self._pending: deque[AppliedEpoch] = deque()
+        self._changes: Iterator[Change] | None = None
+        """The changes of the first of these that are computed next."""
+        self._computed = 0
+        """Number of its changes that were computed. If the file fails, those after them come next."""
         if self.epoch:
             # The contents of the file are still to be handed out.
-            self._pending.append(self._changes(AppliedEpoch(self.epoch, self._reader.state.since({}))))
+            self._pending.append(AppliedEpoch(self.epoch, self._reader.state.since({})))
 
     # Objects in their present state.
 
@@ -116,6 +120,7 @@ class ChotkiConsumer(StateConsumer[Change, StateReader]):
         """
         with self._lock:
             self._pending.clear()
+            self._changes, self._computed = None, 0
             self._ready.clear()
             for _ in self._reader.catch_up(timeout_seconds):
                 continue
@@ -173,19 +178,29 @@ class ChotkiConsumer(StateConsumer[Change, StateReader]):
     def _fill(self) -> None:
         """Produce the next changes of the epochs that were read."""
         while self._pending and not self._ready:
-            self._ready.extend(islice(self._pending[0], READY))
+            if self._changes is None:
+                # The state is still that of the last epoch, so the changes are the same each time.
+                self._changes = islice(self._changes_of(self._pending[0]), self._computed, None)
+            try:
+                self._ready.extend(islice(self._changes, READY))
+            except BaseException:
+                # A generator that has failed is at its end.
+                self._changes = None
+                raise
+            finally:
+                self._computed += len(self._ready)
             if not self._ready:
                 self._pending.popleft()
+                self._changes, self._computed = None, 0
 
     def _fetch(self, timeout_seconds: float) -> None:
         if not self._pending:
             self.positions()
-            for epoch in self._reader.poll(timeout_seconds):
-                self._pending.append(self._changes(epoch))
+            self._pending.extend(self._reader.poll(timeout_seconds))
             self._check_records()
         self._fill()
 
-    def _changes(self, epoch: AppliedEpoch) -> Iterator[Change]:
+    def _changes_of(self, epoch: AppliedEpoch) -> Iterator[Change]:
         """Yield the changes of an epoch, computed on demand."""
         view, table, wanted = self._view, self._reader.state.table, self._wanted_classes()
         window = {

@@ -102,6 +102,10 @@ class StateFile:
         """Drop staged records of a partition before this offset."""
         self._rows("DELETE FROM staged WHERE place = ? AND place_offset < ?", partition, end)
 
+    def drop_staged(self) -> None:
+        """Drop all staged records."""
+        self._rows("DELETE FROM staged")
+
     @property
     def waiting(self) -> int:
         """Number of staged records."""

@@ -16,6 +16,7 @@ from typing import Final
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, split_vector_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS, REPLICA_CLASS_ID, SYSTEM_SOURCE
 from culm_models.chotki.rdx import parse_vector, write_vector
+from culm_topics.chotki.errors import StateFileFailed
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     EpochRecord,
@@ -128,6 +129,12 @@ class EpochStaging:
             return self._apply(mark, record.value)
         return None
 
+    def drop_staged(self) -> None:
+        """Forget what was read after the applied epoch. Read `state.offsets` on again."""
+        self._file.drop_staged()
+        self._marks = [{} for _ in self._marks]
+        self._joiners = [FieldJoiner() for _ in self._joiners]
+
     def _apply(self, mark: EpochRecord, encoded: bytes) -> AppliedEpoch:
         state = self.state
         ends = {partition: marks[encoded] for partition, marks in enumerate(self._marks)}
@@ -190,13 +197,13 @@ class StateReader(Closing):
         self.origin = self._watch.origin
         self._file = StateFile(state_dir, self.origin.encode())
         self._reader = TopicPartitions(settings, STATE_TOPIC)
+        self._applied: list[AppliedEpoch] = []
+        """Epochs that `poll` has not returned yet, because it failed after them."""
+        self._is_reading = True
         try:
-            count = self._watch.partition_count
-            self._staging = EpochStaging(count, self._file)
-            known = self._staging.state.offsets
-            self._ends = self._reader.read_from(
-                {number: known.get(number) or self._reader.range_of(number)[0] for number in range(count)}
-            )
+            self._count = self._watch.partition_count
+            self._staging = EpochStaging(self._count, self._file)
+            self._ends = self._reader.read_from(self._starts())
         except BaseException:
             self.close()
             raise
@@ -224,7 +231,7 @@ class StateReader(Closing):
     @property
     def is_read(self) -> bool:
         """Whether everything has been read that the topic had at the start."""
-        return self._reader.has_reached(self._ends)
+        return self._is_reading and self._reader.has_reached(self._ends)
 
     @property
     def is_complete(self) -> bool:
@@ -237,8 +244,20 @@ class StateReader(Closing):
     def poll(self, timeout_seconds: float) -> list[AppliedEpoch]:
         """Read new records, and wait at most `timeout_seconds` for the first. Returns the applied epochs."""
         self._watch.poll()
-        applied = (self._staging.take(record) for record in self._reader.poll(timeout_seconds))
-        return [epoch for epoch in applied if epoch is not None]
+        if not self._is_reading:
+            self._staging.drop_staged()
+            self._reader.assign(self._starts())
+            self._is_reading = True
+        try:
+            for record in self._reader.poll(timeout_seconds):
+                if (epoch := self._staging.take(record)) is not None:
+                    self._applied.append(epoch)
+        except StateFileFailed:
+            # SQLite has dropped what was staged: a program that goes on after a full disk reads it again.
+            self._is_reading = False
+            raise
+        applied, self._applied = self._applied, []
+        return applied
 
     def catch_up(self, timeout_seconds: float) -> Iterator[AppliedEpoch]:
         """Read to the present ends, and on to the epoch that covers them; yields the applied epochs.
@@ -256,6 +275,13 @@ class StateReader(Closing):
                 before, deadline_s = read, time.monotonic() + timeout_seconds
             elif time.monotonic() > deadline_s:
                 return
+
+    def _starts(self) -> dict[int, int]:
+        """Return the offsets to read from: after the applied epoch, or the first ones."""
+        known = self.state.offsets
+        return {
+            number: known.get(number) or self._reader.range_of(number)[0] for number in range(self._count)
+        }
 
     def close(self) -> None:
         """Close the connection and the file: no lookups are possible afterwards."""

@@ -17,3 +17,7 @@ class ShardTooLarge(TopicsError, code="topics.shard_size"):
 
 class ShardHashRefused(TopicsError, code="topics.shard_hash"):
     """All chunks of a shard are present, but their hash is not the shard's."""
+
+
+class ShardPlacesFailed(TopicsError, code="topics.shard_places"):
+    """The local file with the places of blocks cannot be used: for its folder or its disk."""

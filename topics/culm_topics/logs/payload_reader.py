@@ -55,7 +55,8 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
     chunks of one payload are in one partition (`payload_partition`), which is read from its beginning to its
     end. Request several payloads with one `find`.
 
-    Raises `TopicMissing`, `OffsetOutOfRange`, `KafkaFailure`. Not for several threads, except `stop()`.
+    Raises `TopicMissing`, `OffsetOutOfRange`, `KafkaFailure`, and `OSError` if the disk takes no chunk, which
+    is taken later if the program goes on. Not for several threads, except `stop()`.
     """
 
     def __init__(
@@ -92,8 +93,14 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
     def _take(self) -> PayloadAssembly | None:
         while self._buffer:
             message = self._buffer.popleft()
+            try:
+                payload = self._look_at(message)
+            except OSError:
+                # A program that goes on after a full disk gets the payload then.
+                self._buffer.appendleft(message)
+                raise
             self._positions[message.partition] = message.offset + 1
-            if (payload := self._look_at(message)) is not None:
+            if payload is not None:
                 return payload
         return None
 

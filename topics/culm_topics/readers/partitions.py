@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from culm_topics.closing import Closing
-from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
+from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing, TopicsError
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
@@ -172,7 +172,12 @@ class TopicPartitions(Closing):
         Returns as soon as there is a record, with all records fetched so far. The list is also empty if the
         end of a partition was reached: `positions` has the new offset.
         """
-        batch = fetch(self._client, timeout_seconds, max_records)
+        try:
+            batch = fetch(self._client, timeout_seconds, max_records)
+        except (TopicsError, KafkaException):
+            # The client is past records that came with the error: a program that goes on reads them again.
+            self.assign(self.positions)
+            raise
         if batch is None:
             return []
         records = []

@@ -62,6 +62,8 @@ class SdsIndex(Closing):
         self._file = IndexFile(path, self._origin)
         self._reader = TopicPartitions(settings, "sds.index")
         self._ends: dict[int, int] = {}
+        self._has_begun = False
+        """Whether the reader is at the positions of the file; if beginning fails, it begins again."""
         self._begin()
 
     def catch_up(self) -> int:
@@ -73,6 +75,8 @@ class SdsIndex(Closing):
 
     def catching_up(self) -> Iterator[int]:
         """Run `catch_up` step by step; yields the number of offsets left of the `goal`."""
+        if not self._has_begun:
+            self._begin()
         self._ends = self._reader.ends()
         self.goal = self.remaining()
         deadline_s = time.monotonic() + SILENCE_SECONDS
@@ -140,6 +144,7 @@ class SdsIndex(Closing):
         return watch, f"{watch.topic_id} {description.topic_id}"
 
     def _begin(self) -> None:
+        self._has_begun = False
         count = self._reader.count()
         wanted = (
             range(count)
@@ -153,6 +158,7 @@ class SdsIndex(Closing):
             # The topic changed, although it has the same identity: a broker lost its end.
             self._ask(partial(self._file.renew, self._origin, discard=True), None)
             self._reader.read_from(self._reached(starts))
+        self._has_begun = True
 
     def _reached(self, starts: Mapping[int, int]) -> dict[int, int]:
         """Return the offsets to read these partitions from: the file's, or the start of a new partition."""
@@ -167,11 +173,14 @@ class SdsIndex(Closing):
         return self._ask(reached, None) or self._ask(reached, None) or dict(starts)
 
     def _renew(self, *, discard: bool) -> None:
+        self._has_begun = False
         self._watch, self._origin = self._look()
         self._file.renew(self._origin, discard=discard)
         self._begin()
 
     def _poll(self, timeout_seconds: float) -> int:
+        if not self._has_begun:
+            self._begin()
         before = dict(self._reader.positions)
         try:
             records = self._reader.poll(timeout_seconds)

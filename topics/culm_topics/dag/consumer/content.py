@@ -19,7 +19,7 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX
 from culm_topics.closing import Closing
 from culm_topics.dag.consumer.chunk_finder import SHARDS_TOPIC, ChunkFinder
 from culm_topics.dag.consumer.shard_places import INDEX_TOPIC, ShardPlaces
-from culm_topics.dag.errors import ShardHashRefused
+from culm_topics.dag.errors import ShardHashRefused, ShardPlacesFailed
 from culm_topics.dag.shard_chunks import ShardAssembly
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -39,8 +39,8 @@ class DagContent(Closing):
     in a temporary file, filled at the first lookup. `cache_bytes` of chunks are held in memory. `kafka` is as
     in `LogConsumer`.
 
-    Raises `TopicMissing`, `KafkaFailure`, and `ShardHashRefused` for bytes that do not match their CID. Not
-    for several threads.
+    Raises `TopicMissing`, `KafkaFailure`, `ShardPlacesFailed`, and `ShardHashRefused` for bytes that do not
+    match their CID. Not for several threads.
     """
 
     def __init__(
@@ -81,7 +81,12 @@ class DagContent(Closing):
             self._index.assign(starts)
             self._is_reading = True
         for messages in read_through(self._index, self._index.ends(), max_records=_BATCH_RECORDS):
-            self._places.take(messages, self._index.positions)
+            try:
+                self._places.take(messages, self._index.positions)
+            except ShardPlacesFailed:
+                # Nothing of it is in the file: a program that goes on after a full disk reads it again.
+                self._is_reading = False
+                raise
 
     def block(self, cid: Cid) -> bytes | None:
         """Return a block, checked; None if no available shard contains it."""

@@ -77,9 +77,12 @@ class DagConsumer(TopicConsumer[DagChange]):
         self._ancestry = PublishAncestry(self._settings, self._wants)
         self._content: DagContent | None = None
         self._published: dict[bytes, PublishedRecord] = {}
+        self._read: deque[TopicMessage] = deque()
+        """Records whose changes are still to be computed: for that, `dag.publishes` may have to be read."""
         self._ready: deque[tuple[DagChange, tuple[int, int]]] = deque()
         self._handed_out: dict[int, int] = {}
         self._ends: dict[int, int] | None = None
+        self._is_caught_up = False
         self.passed_over = PassedOver(PUBLISHED_TOPIC)
         """Malformed records; each is skipped on its own."""
 
@@ -115,7 +118,7 @@ class DagConsumer(TopicConsumer[DagChange]):
         """Read to the present end without handing out changes. Returns the present record of each id."""
         self._begin()
         ends = self._reader.ends()
-        while not self._reader.has_reached(ends):
+        while self._read or not self._reader.has_reached(ends):
             self._fetch(POLL_SECONDS)
             self._ready.clear()
         return self.published()
@@ -123,7 +126,7 @@ class DagConsumer(TopicConsumer[DagChange]):
     @property
     def finished(self) -> bool:
         """Whether `stop_at_end` has reached the end."""
-        if not self._stop_at_end or self._ends is None or self._ready:
+        if not self._stop_at_end or self._ends is None or self._ready or self._read:
             return False
         return self._reader.has_reached(self._ends)
 
@@ -151,29 +154,37 @@ class DagConsumer(TopicConsumer[DagChange]):
     def _fetch(self, timeout_seconds: float) -> None:
         self._begin()
         self._watch.poll()
-        messages = self._reader.poll(timeout_seconds, _BATCH_RECORDS)
-        if self._stop_at_end and self._ends is not None:
-            messages = [message for message in messages if message.offset < self._ends[message.partition]]
-        is_caught_up = False
-        for message in messages:
-            if not self._wants(message.key):
-                continue
-            try:
-                id = id_of_key(PUBLISHED_TOPIC, message.key)
-                record = PublishedRecord.decode(message.value) if message.value else None
-            except RecordError as error:
-                self.passed_over.add(message, error)
-                continue
-            if record is None:
-                self._published.pop(id, None)
-                continue
-            before = self._published.get(id)
-            if not is_caught_up and before is not None and before.tip != record.tip:
-                self._ancestry.catch_up()
-                is_caught_up = True
-            self._note(message, id, before, record)
+        if not self._read:
+            messages = self._reader.poll(timeout_seconds, _BATCH_RECORDS)
+            if self._stop_at_end and self._ends is not None:
+                messages = [message for message in messages if message.offset < self._ends[message.partition]]
+            self._read.extend(messages)
+            self._is_caught_up = False
+        while self._read:
+            # If reading for it fails, a program that goes on gets its changes later.
+            self._look_at(self._read[0])
+            self._read.popleft()
         for partition, position in self._reader.positions.items():
             self._handed_out[partition] = max(self._handed_out[partition], position)
+
+    def _look_at(self, message: TopicMessage) -> None:
+        """Compute the changes of the next record."""
+        if not self._wants(message.key):
+            return
+        try:
+            id = id_of_key(PUBLISHED_TOPIC, message.key)
+            record = PublishedRecord.decode(message.value) if message.value else None
+        except RecordError as error:
+            self.passed_over.add(message, error)
+            return
+        if record is None:
+            self._published.pop(id, None)
+            return
+        before = self._published.get(id)
+        if not self._is_caught_up and before is not None and before.tip != record.tip:
+            self._ancestry.catch_up()
+            self._is_caught_up = True
+        self._note(message, id, before, record)
 
     def _note(
         self, message: TopicMessage, id: bytes, before: PublishedRecord | None, record: PublishedRecord

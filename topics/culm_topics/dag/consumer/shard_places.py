@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
+from culm_topics.dag.errors import ShardPlacesFailed
 from culm_topics.dag.records import decode_shard_index, split_shard_index_key
 from culm_topics.errors import RecordError
 from culm_topics.kafka.origin import Origin
@@ -93,16 +94,22 @@ class ShardPlaces:
         return dict(self._database.execute("SELECT partition, next FROM positions"))
 
     def take(self, messages: Iterable[TopicMessage], positions: dict[int, int]) -> None:
-        """Apply records in order, with the topic's new positions; all or nothing."""
-        with self._database:
-            for message in messages:
-                try:
-                    self._take(message)
-                except RecordError as error:
-                    self.passed_over.add(message, error)
-            self._database.executemany(
-                "INSERT OR REPLACE INTO positions VALUES (?, ?)", list(positions.items())
-            )
+        """Apply records in order, with the topic's new positions; all or nothing.
+
+        Raises `ShardPlacesFailed`, for example for a full disk.
+        """
+        try:
+            with self._database:
+                for message in messages:
+                    try:
+                        self._take(message)
+                    except RecordError as error:
+                        self.passed_over.add(message, error)
+                self._database.executemany(
+                    "INSERT OR REPLACE INTO positions VALUES (?, ?)", list(positions.items())
+                )
+        except sqlite3.Error as error:
+            raise ShardPlacesFailed(f"the file with the places of blocks: {error}") from error
 
     def _take(self, message: TopicMessage) -> None:
         if not message.value:

@@ -86,16 +86,19 @@ class LogHeights:
         if self._changed is not None:
             self._changed.intersection_update(self._rows)
 
-    def take_changes(self) -> list[tuple[bytes, int, int]]:
-        """Return the rows changed since the last call, as (log key, height, partition)."""
+    def changes(self) -> list[tuple[bytes, int, int]]:
+        """Return the rows changed since `forget_changes`, as (log key, height, partition)."""
         if not self._changed:
             return []
-        changes = [
+        return [
             (key, self._rows[key] >> _PARTITION_BITS, self._rows[key] & _PARTITION_MASK)
             for key in self._changed
         ]
-        self._changed.clear()
-        return changes
+
+    def forget_changes(self) -> None:
+        """Note that the copy on disk has all rows."""
+        if self._changed is not None:
+            self._changed.clear()
 
 
 MAX_EARLY_RECORDS = 10_000

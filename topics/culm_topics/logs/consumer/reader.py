@@ -139,6 +139,8 @@ class PartitionReader:
         """
         if not self._rules.stop_at_end or not self._assigned_once or self._buffer or self._put_off:
             return False
+        if self._rebalances.untaken:
+            return False
         if not self._partitions:
             return self._group_end.is_reached
         if self._fragments is not None and not self._fragments.finished:
@@ -167,7 +169,9 @@ class PartitionReader:
         """Fetch more records, once everything fetched before has been taken."""
         assert not self._buffer
         self._watch.poll()
-        if not self._in_group:
+        if self._in_group:
+            self._rebalances.take_over_again(self._client, self._topic)
+        else:
             self.take_over(range(len(self._partitions), self._watch.partition_count))
         self._settle_rebuild()
         if self._buffer:
@@ -186,6 +190,7 @@ class PartitionReader:
         except KafkaException as error:
             raise KafkaFailure(f"{self._topic}: reading: {error.args[0].str()}") from error
         self._buffer.extend(records)
+        self._rebalances.raise_failure()
         if size := sum(map(len, records)):  # payloads of bare logs may be of megabytes
             self._batch_records = max(1, min(_BATCH_RECORDS, _BATCH_BYTES * len(records) // size))
 
@@ -232,15 +237,17 @@ class PartitionReader:
             return
         self._closed = True
         self._rebalances.close()
-        offsets = self.uncommitted() if self._commits.rule is not None else {}
-        # The last entry, if it was not handled, is held back in Kafka, but not in the heights.
-        if self._commits.commit_revoked(offsets) and self._last is None:
-            self.note_committed(offsets)
-        self._client.close()
-        if self._fragments is not None:
-            self._fragments.close()
-        if self._snapshot is not None:
-            self._snapshot.close()
+        try:
+            offsets = self.uncommitted() if self._commits.rule is not None else {}
+            # The last entry, if it was not handled, is held back in Kafka, but not in the heights.
+            if self._commits.commit_revoked(offsets) and self._last is None:
+                self.note_committed(offsets)
+        finally:
+            self._client.close()
+            if self._fragments is not None:
+                self._fragments.close()
+            if self._snapshot is not None:
+                self._snapshot.close()
 
     def uncommitted(self) -> dict[Partition, CommitPosition]:
         """Return the positions to commit: those that have moved, up to the last handled entry."""
@@ -267,14 +274,18 @@ class PartitionReader:
                 self._partitions[partition].committed = position
         # Not while heights are being raised: they would belong to no offset.
         if self._snapshot is not None and done and not self._rebuilding:
-            self._snapshot.save(self.positions(), self._sequencer.heights.take_changes())
+            heights = self._sequencer.heights
+            self._snapshot.save(self.positions(), heights.changes())
+            heights.forget_changes()
 
     def _look_at(self, message: Message) -> LogEntry | None:
         error = message.error()
-        if error is not None:
-            judge(error, self._topic, self._watch)
-            return None
         partition, offset = message.partition(), message.offset()
+        if error is not None:
+            # The client began to read partitions that are not taken over yet, at a position of its own.
+            if partition not in self._rebalances.untaken:
+                judge(error, self._topic, self._watch)
+            return None
         assert partition is not None and offset is not None
         state = self._partitions.get(partition)
         if state is None or offset < state.position:
@@ -325,12 +336,12 @@ class PartitionReader:
         if not partitions:
             return
         states = begin(self._client, partitions, self._rules, self._sequencer.heights, self._snapshot)
+        if self._fragments is not None:
+            self._fragments.add(states)
         self._client.incremental_assign(
             [TopicPartition(self._topic, state.partition, state.position) for state in states]
         )
         self._partitions.update((state.partition, state) for state in states)
-        if self._fragments is not None:
-            self._fragments.add(states)
         self._rebuilding = any(state.rebuilding for state in self._partitions.values())
 
     def forget(self, gone: frozenset[int]) -> None:

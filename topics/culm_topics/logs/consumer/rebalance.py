@@ -7,6 +7,9 @@ Kafka reports them from within `consume` and `commit` of the client, never in be
 - revoked: the program is informed (`on_revoke`), handled entries are committed, so that the next member
   continues after them, and all state of the partition is dropped.
 - lost: as revoked, but without a commit, because the group has continued without this member.
+
+If handling one fails, `consume` raises the error after it has kept the records that were fetched, and
+partitions that could not be taken over are taken over by a later call.
 """
 
 import time
@@ -51,7 +54,31 @@ class Rebalances:
         self._committing = False
         self._in_callback = False
         self._given_up: set[Partition] = set()
+        self._failure: Exception | None = None
+        self._untaken: set[int] = set()
         self._closed = False
+
+    @property
+    def untaken(self) -> frozenset[int]:
+        """Partitions that this member has, but could not take over yet."""
+        return frozenset(self._untaken)
+
+    def raise_failure(self) -> None:
+        """Raise the error of the last rebalance, once."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def take_over_again(self, client: Consumer, topic: str) -> None:
+        """Take over the partitions that could not be taken over before."""
+        if not self._untaken:
+            return
+        # The client itself has begun to read them at the group's positions.
+        begun = [each for each in client.assignment() if each.partition in self._untaken]
+        if begun:
+            client.incremental_unassign([TopicPartition(topic, each.partition) for each in begun])
+        self._member.take_over(sorted(self._untaken))
+        self._untaken.clear()
 
     def join(self, client: Consumer, topic: str) -> None:
         """Join the group of the client as a reader of this topic."""
@@ -82,8 +109,10 @@ class Rebalances:
 
     def _assigned(self, _client: Any, partitions: list[TopicPartition]) -> None:
         if not self._closed:
+            self._untaken.update(assigned.partition for assigned in partitions)
             with self._callback():
                 self._member.take_over([assigned.partition for assigned in partitions])
+                self._untaken.difference_update(assigned.partition for assigned in partitions)
 
     def _revoked(self, _client: Any, partitions: list[TopicPartition]) -> None:
         self._give_up(partitions, commits=self._committing or self._commits.rule is not None)
@@ -95,6 +124,7 @@ class Rebalances:
         if self._closed:
             return
         gone = frozenset(revoked.partition for revoked in partitions)
+        self._untaken -= gone
         with self._callback():
             if self._on_revoke is not None:
                 self._on_revoke(tuple(sorted(gone)))
@@ -108,5 +138,8 @@ class Rebalances:
         self._in_callback = True
         try:
             yield
+        except Exception as error:
+            # If it were raised here, the client would drop the records that it has just fetched.
+            self._failure = self._failure or error
         finally:
             self._in_callback = False

@@ -76,14 +76,22 @@ class Snapshot:
             return None
 
     def save(self, positions: Mapping[int, int], changes: Iterable[tuple[bytes, int, int]]) -> None:
-        """Write the positions and the changed (log key, height, partition) rows, all or nothing."""
-        with self._database:
-            self._database.executemany(
-                "INSERT OR REPLACE INTO heights VALUES (?, ?, ?)",
-                # SQLite's integers are signed: shifted down so that every u64 fits.
-                ((key, seq_num - _SIGN_BIT, partition) for key, seq_num, partition in changes),
-            )
-            self._database.executemany("INSERT OR REPLACE INTO positions VALUES (?, ?)", positions.items())
+        """Write the positions and the changed (log key, height, partition) rows, all or nothing.
+
+        Raises `TopicsError` if the disk does not take them.
+        """
+        try:
+            with self._database:
+                self._database.executemany(
+                    "INSERT OR REPLACE INTO heights VALUES (?, ?, ?)",
+                    # SQLite's integers are signed: shifted down so that every u64 fits.
+                    ((key, seq_num - _SIGN_BIT, partition) for key, seq_num, partition in changes),
+                )
+                self._database.executemany(
+                    "INSERT OR REPLACE INTO positions VALUES (?, ?)", positions.items()
+                )
+        except sqlite3.Error as error:
+            raise TopicsError(f"the state directory {self._path.parent} cannot be used: {error}") from error
 
     def wipe(self) -> None:
         """Delete everything and start again under the present identity."""
