@@ -35,6 +35,17 @@ def test_every_command_shows_an_example_of_itself() -> None:
     assert without == []
 
 
+def test_paragraphs_of_a_help_break_at_the_width_of_the_terminal_alone() -> None:
+    broken = {
+        command.words: line
+        for command in commands()
+        for paragraph in command.help.split("\n\n")
+        for line in paragraph.split("\n")[1:]
+        if not line.startswith(("-", " "))
+    }
+    assert broken == {}
+
+
 def test_no_help_holds_a_word_between_colons() -> None:
     """It would be shown as a picture: `did:key:…` has one."""
     texts = {

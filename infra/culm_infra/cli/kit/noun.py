@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
@@ -61,11 +62,19 @@ def _command(target: Any, name: str) -> Any:
         single.command(name=name)(spread(target))
         command = get_command(single)
     command.name = name
+    command.help = _unwrapped(command.help)
     _refuse_repeats(command)
     if not isinstance(target, typer.Typer):
         parameters_of = command.get_params
         command.get_params = lambda context: _in_plain_forms(parameters_of(context))
     return command
+
+
+def _unwrapped(help: str | None) -> str | None:
+    """Join the lines of each paragraph: a terminal has another width than the source. Items of lists stay."""
+    if help is None:
+        return None
+    return re.sub(r"(?<!\n)\n(?![\n\s-])", " ", inspect.cleandoc(help))
 
 
 def _in_plain_forms(parameters: list[Any]) -> list[Any]:
