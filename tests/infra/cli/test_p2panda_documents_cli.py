@@ -163,4 +163,5 @@ def test_what_is_not_there_is_said(culm: Culm, capsys: pytest.CaptureFixture[str
         assert run(["p2panda", "documents", *words, *folder]) == status
         assert text in capsys.readouterr().err
     assert run(["p2panda", "documents", "list", "--dir", str(tmp_path / "nobody")]) == 1
+    assert f"culm p2panda peer init --dir {tmp_path / 'nobody'}" in capsys.readouterr().err
     assert not (tmp_path / "nobody").exists()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -48,7 +49,7 @@ StoredListener = Callable[[Sequence[SoundEntry]], None]
 
 def peer_key(folder: Path) -> KeyPair:
     """The key of a peer's folder. Raises `KeyFileError`."""
-    return load_key(folder, hint="make a key with `culm p2panda peer init`")
+    return load_key(folder, hint=f"make a key with `culm p2panda peer init --dir {shlex.quote(str(folder))}`")
 
 
 class ReferencePeer:
