@@ -149,3 +149,15 @@ def test_the_next_command_is_about_the_same_cluster_and_prefix() -> None:
         "culm topics list --stack here --bootstrap kafka:9092 --prefix 'my own.'"
     )
     assert KafkaFlags().command("culm topics list") == "culm topics list"
+
+
+def test_the_timeout_of_a_command_that_waits_for_records_is_about_kafka_alone() -> None:
+    helps = {
+        " ".join(command.words): str(parameter.help)
+        for command in commands()
+        if command.words[-1] in ("watch", "tail")
+        for parameter in command.parameters
+        if parameter.name == "timeout_s"
+    }
+    assert {"p2panda documents watch", "logs tail"} <= helps.keys()
+    assert all("of Kafka" in text for text in helps.values()), helps

@@ -57,6 +57,15 @@ Timeout = Annotated[
     float | None,
     typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Give up after so long without an answer."),
 ]
+KafkaTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="Give up after so long without an answer of Kafka; what waits for records is not limited.",
+    ),
+]
 AnswerTimeout = Annotated[
     float | None,
     typer.Option(
@@ -156,7 +165,7 @@ class ClusterFlags(StackFlags):
 class KafkaFlags(ClusterFlags):
     """The Kafka cluster of a command that ends without it."""
 
-    timeout_s: Timeout = None
+    timeout_s: KafkaTimeout = None
 
     def settings(self, **flags: Any) -> KafkaSettings:
         """Return the settings of a Kafka cluster that answers.
