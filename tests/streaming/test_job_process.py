@@ -50,8 +50,8 @@ def start(kafka: KafkaSettings, path: Path, output: Path, *, job: str = "logs") 
     arguments = [
         *("job", "run", job, "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix),
         *("--master", "local[2]", "--checkpoints", str(path / "checkpoints"), "--max-offsets", "60"),
-        *("--spark-option", "spark.sql.shuffle.partitions=2", "--shards", "3", "--log-format", "json"),
-        "--quick-start",
+        *("--spark-option", "spark.sql.shuffle.partitions=2", "--log-format", "json", "--quick-start"),
+        *(("--shards", "3") if job == "logs" else ()),  # `blocks` has none, and refuses the flag
     ]
     environment = os.environ | {"CULM_STACK__DIRECTORY": str(path / "stack")}
     with output.open("wb") as file:
