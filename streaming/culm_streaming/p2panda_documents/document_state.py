@@ -1,7 +1,8 @@
 """State of one document, beside its history in pages.
 
 Many documents share a block of state: a micro-batch touches many of them, and each access costs more than
-reading some. A document that is too large for that has a row of its own.
+reading some. A document that is too large for that, or whose block is full, has a row of its own: otherwise
+a change of one among millions of documents would rewrite a share of all of them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ from culm_streaming.stateful.job_state import JobState, Variable, check_format, 
 
 SHARD: Final[Variable[bytes]] = Variable("shard")
 BLOCKS: Final[Variable[bytes]] = Variable("blocks", "block int")
-LARGE: Final[Variable[bytes]] = Variable("large", "document binary")
+OWN_ROWS: Final[Variable[bytes]] = Variable("large", "document binary")
+"""Documents with a row of their own."""
 FORMAT: Final = 1
 MAX_BYTES_IN_BLOCK: Final = 4_096
+"""Largest size of a document in a block."""
+MAX_BLOCK_BYTES: Final = 65_536
+"""Largest size of all documents in a block."""
 
-_IS_LARGE: Final = b""
+_HAS_ROW: Final = b""
+"""What a block has of a document with a row of its own."""
 
 StoredField = list[Any]
 """[CBOR of the value or empty, operation id, author, partition, offset]."""
@@ -94,6 +100,7 @@ class DocumentBlocks:
     def __init__(self, store: JobState, layout: DocumentsLayout) -> None:
         self._store = store
         self._blocks: dict[int, dict[bytes, bytes]] = {}
+        self._sizes: dict[int, int] = {}
         self._changed: set[int] = set()
         known = store.load(SHARD)
         self._is_new = known is None
@@ -106,22 +113,24 @@ class DocumentBlocks:
     def get(self, block: int, document: bytes) -> DocumentState | None:
         """Return a document by its short id and block; None if it is new."""
         blob = self._block(block).get(document)
-        if blob == _IS_LARGE:
-            blob = self._store.load(LARGE, document)
+        if blob == _HAS_ROW:
+            blob = self._store.load(OWN_ROWS, document)
         return None if blob is None else DocumentState.decode(blob)
 
     def put(self, block: int, document: bytes, state: DocumentState) -> None:
         """Replace a document."""
         blobs, blob = self._block(block), state.encode()
-        was_large = blobs.get(document) == _IS_LARGE
-        if len(blob) > MAX_BYTES_IN_BLOCK:
-            self._store.save(LARGE, document, blob)
-            if was_large:
+        had_row = blobs.get(document) == _HAS_ROW
+        size = self._sizes[block] - len(blobs.get(document, b""))
+        if len(blob) > MAX_BYTES_IN_BLOCK or size + len(blob) > MAX_BLOCK_BYTES:
+            self._store.save(OWN_ROWS, document, blob)
+            if had_row:
                 return
-            blob = _IS_LARGE
-        elif was_large:
-            self._store.save(LARGE, document, None)
+            blob = _HAS_ROW
+        elif had_row:
+            self._store.save(OWN_ROWS, document, None)
         blobs[document] = blob
+        self._sizes[block] = size + len(blob)
         self._changed.add(block)
 
     def save(self) -> None:
@@ -136,4 +145,5 @@ class DocumentBlocks:
         if blobs is None:
             stored = self._store.load(BLOCKS, block)
             blobs = self._blocks[block] = {} if stored is None else cbor2.loads(stored)
+            self._sizes[block] = sum(map(len, blobs.values()))
         return blobs

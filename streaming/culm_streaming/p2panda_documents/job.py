@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.fetching import RecordFetcher
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.p2panda_documents.document_state import BLOCKS, LARGE, SHARD
+from culm_streaming.p2panda_documents.document_state import BLOCKS, OWN_ROWS, SHARD
 from culm_streaming.p2panda_documents.fetching import FieldsFetcher
 from culm_streaming.p2panda_documents.history import PAGES
 from culm_streaming.p2panda_documents.log_documents import VARIABLES as LOG_VARIABLES
@@ -63,7 +63,7 @@ def documents_query(session: SparkSession, kafka: KafkaSettings, settings: Docum
     resolve = ShardStep(LOG_VARIABLES, partial(_resolve, layout=layout))
     fetch = FieldsFetcher(RecordFetcher.of(kafka, "logs"), layout.max_value_bytes)
     reduce = ShardStep(
-        (SHARD, BLOCKS, LARGE, PAGES, WAITING_OPERATIONS),
+        (SHARD, BLOCKS, OWN_ROWS, PAGES, WAITING_OPERATIONS),
         partial(_reduce, layout=layout, read_fields=fetch, topic=topic),
     )
     reduced = step_by_shard(step_by_shard(arrived, resolve, _RESOLVED), reduce, _OUTPUT)

@@ -19,6 +19,7 @@ from culm_streaming.stateful.packed_rows import PackedRows
 SHORT_ID_SIZE: Final = 16
 """Size of the part of an id by which state finds an operation, log or document."""
 _PREFIX_SIZE: Final = len(YASMF.prefix)
+_new_tuple = tuple.__new__  # by itself, a NamedTuple takes several times as long to make
 
 
 class OperationRow(NamedTuple):
@@ -102,4 +103,4 @@ def unpack_operations(packed: bytes) -> list[OperationRow]:
 def as_operation(items: Sequence[Any]) -> OperationRow:
     """Return the operation of decoded items."""
     operation_id, previous, fields, partition, offset = items
-    return OperationRow(operation_id, tuple(previous), fields, partition, offset)
+    return _new_tuple(OperationRow, (operation_id, tuple(previous), fields, partition, offset))

@@ -10,9 +10,9 @@ from culm_models.p2panda.documents.document import AuthoredOperation
 from culm_models.p2panda.operations.operation import Operation, Value
 from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_streaming.errors import JobSettingsError
+from culm_streaming.p2panda_documents import document_state, reduction
 from culm_streaming.p2panda_documents import history as pages
-from culm_streaming.p2panda_documents import reduction
-from culm_streaming.p2panda_documents.document_state import LARGE, DocumentState
+from culm_streaming.p2panda_documents.document_state import BLOCKS, OWN_ROWS, DocumentState
 from culm_streaming.p2panda_documents.output_records import document_record
 from culm_streaming.p2panda_documents.packing import MAX_NAME_BYTES
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
@@ -21,8 +21,8 @@ from culm_streaming.p2panda_documents.waiting_operations import MAX_WAITING_BYTE
 from culm_topics.p2panda.documents.record import MAX_MISSING, DocumentRecord
 from culm_topics.records import RejectedRecord
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
-from tests.support.p2panda.document_histories import SCHEMA, history
-from tests.support.p2panda.document_rows import Shard
+from tests.support.p2panda.document_histories import SCHEMA, history, reduced
+from tests.support.p2panda.document_rows import Shard, assert_equal
 from tests.support.p2panda.numbered_operations import follower, id_of_number, numbered, update_of
 
 
@@ -42,6 +42,42 @@ def test_an_operation_of_many_names_is_not_written_again_and_again(size: int) ->
     Shard([*made, late], store=shard.store).take([late])
     assert max(map(len, shard.store.of(pages.PAGES).values())) < 2 * pages.PAGE_BYTES
     assert len(shard.store.of(pages.PAGES)) == len(_only_state(shard).pages)
+
+
+def test_a_change_of_one_among_many_documents_does_not_write_all_of_its_block() -> None:
+    draw = random.Random(0)
+    operation = Operation(1, "create", SCHEMA, None, {"a": "x" * 1_000})
+    creates = [AuthoredOperation(b"\x00\x20" + draw.randbytes(32), bytes(32), operation) for _ in range(250)]
+    shard = Shard(creates, DocumentsLayout(shards=1, blocks=1))
+    for create in creates:
+        shard.take([create], create.id)
+    (block,) = shard.store.of(BLOCKS).values()
+    assert len(block) < 100_000
+    written = shard.store.saved_bytes
+    updates = [update_of(create, {"b": 1}) for create in creates]
+    shard.made = [*creates, *updates]
+    for create, update in zip(creates, updates, strict=True):
+        shard.take([update], create.id)
+    assert shard.store.saved_bytes - written < len(updates) * 100_000
+    records = {key: DocumentRecord.decode(value) for key, value in shard.records.items()}
+    assert {key: [field.name for field in record.fields] for key, record in records.items()} == {
+        create.id: ["a", "b"] for create in creates
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_documents_of_a_full_block_are_those_of_the_model(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_state, "MAX_BLOCK_BYTES", 3_000)
+    draw = random.Random(seed)
+    documents = [history(10 * seed + number, 20, deletes=0.05) for number in range(6)]
+    shard = Shard([added for made in documents for added in made], DocumentsLayout(shards=1, blocks=1))
+    parts = [(made[0].id, made[at : at + 5]) for made in documents for at in range(0, 20, 5)]
+    draw.shuffle(parts)
+    for document_id, part in sorted(parts, key=lambda each: each[1][0].id != each[0]):
+        shard.take(part, document_id)
+    assert 0 < len(shard.store.of(OWN_ROWS)) < len(documents)
+    for made in documents:
+        assert_equal(DocumentRecord.decode(shard.records[made[0].id]), reduced([made], of=made))
 
 
 def test_long_values_are_in_logs_only() -> None:
@@ -173,5 +209,5 @@ def test_the_longest_record_of_a_document_fits_into_a_message() -> None:
 
 def _only_state(shard: Shard) -> DocumentState:
     """Return the state of the only document, which is a large one."""
-    (blob,) = shard.store.of(LARGE).values()
+    (blob,) = shard.store.of(OWN_ROWS).values()
     return DocumentState.decode(blob)

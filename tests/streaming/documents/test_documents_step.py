@@ -16,7 +16,7 @@ from culm_streaming.errors import StateLayoutError, StateMissingError
 from culm_streaming.kafka_io.fetching import RecordPlace
 from culm_streaming.p2panda_documents import history as pages
 from culm_streaming.p2panda_documents import reduction
-from culm_streaming.p2panda_documents.document_state import LARGE
+from culm_streaming.p2panda_documents.document_state import OWN_ROWS
 from culm_streaming.p2panda_documents.settings import DocumentsLayout
 from culm_topics.p2panda.documents.record import DocumentRecord
 from culm_topics.records import RejectedRecord
@@ -166,10 +166,10 @@ def test_a_large_document_has_a_row_of_its_own_until_it_is_small_again() -> None
     )
     shard = Shard([create])
     shard.take([create])
-    assert list(shard.store.of(LARGE)) == [create.id[2:18]]
+    assert list(shard.store.of(OWN_ROWS)) == [create.id[2:18]]
     small = update_of(create, {"a": 1})
     Shard([create, small], store=shard.store).take([small])
-    assert not shard.store.of(LARGE)
+    assert not shard.store.of(OWN_ROWS)
 
 
 def test_another_create_and_another_schema_are_refused_and_stated() -> None:

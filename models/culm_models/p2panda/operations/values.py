@@ -7,6 +7,8 @@ are stored field by field.
 from itertools import pairwise
 from typing import Any, Final
 
+import cbor2
+
 from culm_models import cbor
 from culm_models.bamboo.hashes import HASH_SIZE as _ID_SIZE
 from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
@@ -19,6 +21,11 @@ _SCALAR_KINDS: Final = frozenset((bool, float, str, bytes))
 
 def encode_value(value: Value) -> bytes:
     """Return a field's value as the bytes that stand for it in an operation."""
+    # Most values need none of the checks; arrays, floats and texts with surrogates do.
+    if type(value) is bytes or (type(value) is str and value.isascii()):
+        return cbor2.dumps(value)
+    if type(value) is int and MIN_INTEGER <= value <= MAX_INTEGER:
+        return cbor2.dumps(value)
     return cbor.dumps(value)
 
 
