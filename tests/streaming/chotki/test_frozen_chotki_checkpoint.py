@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.freeze import chotki_job, frozen
-from tests.support.freeze.topics import write
+from tests.support.freeze.chotki_job import CHECKPOINT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +18,4 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 def test_what_waits_in_a_kept_checkpoint_counts_when_its_ground_has_come(
     spark: SparkSession, kafka_bootstrap: str, tmp_path: Path
 ) -> None:
-    kafka = chotki_job.settings(kafka_bootstrap)
-    later = chotki_job.restore(kafka, tmp_path)
-    write(kafka, later)
-    chotki_job.run(spark, kafka, tmp_path / "checkpoints")
-    frozen.assert_as_kept(chotki_job.NAME, chotki_job.outcome(kafka))
+    CHECKPOINT.assert_goes_on(spark, kafka_bootstrap, tmp_path)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.freeze import documents_job, frozen
-from tests.support.kafka.topic_io import produce
-from tests.support.p2panda.documents_job import written
+from tests.support.freeze.documents_job import CHECKPOINT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,10 +18,4 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 def test_what_waits_in_a_kept_checkpoint_joins_its_document_when_more_has_come(
     spark: SparkSession, kafka_bootstrap: str, tmp_path: Path
 ) -> None:
-    kafka = documents_job.settings(kafka_bootstrap)
-    later = documents_job.restore(kafka, tmp_path)
-    before = written(kafka)
-    produce(kafka, "logs", later)
-    documents_job.run(spark, kafka, tmp_path / "checkpoints")
-    frozen.assert_as_kept(documents_job.NAME, written(kafka))
-    assert written(kafka) != before
+    CHECKPOINT.assert_goes_on(spark, kafka_bootstrap, tmp_path)

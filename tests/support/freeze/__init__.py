@@ -4,7 +4,7 @@
 - `bamboo_folder`: a folder of Bamboo logs, and a bundle. `dag_folder`: a folder of DAGs.
 - `connector`: the folder of a connector that ran on a real broker.
 - `jobs`: the checkpoints of the streaming jobs, with the records of their topics.
-- `chotki_job`, `documents_job`: the checkpoint of one job, in which records wait for others.
+- `job_checkpoint`: the checkpoint of one job, in which records wait; `chotki_job`, `documents_job`.
 - `frozen`: packs, unpacks and compares fixtures.
 - `lists`: metrics, topics, access rights.
 """

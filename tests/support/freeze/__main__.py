@@ -55,8 +55,8 @@ MAKE: dict[str, Make] = {
     "stack": store("stack", stores.make_stack),
     connector.NAME: connector.make_connector,
     jobs.NAME: jobs.make_jobs,
-    chotki_job.NAME: chotki_job.make_job,
-    documents_job.NAME: documents_job.make_job,
+    chotki_job.CHECKPOINT.name: chotki_job.CHECKPOINT.make,
+    documents_job.CHECKPOINT.name: documents_job.CHECKPOINT.make,
     "lists": lambda _: lists.accept(),
     connector.METRICS: connector.accept_metrics,
 }
