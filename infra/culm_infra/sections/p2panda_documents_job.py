@@ -23,8 +23,8 @@ class DocumentsJobSection(BaseModel):
 
     blocks: int = _field(
         "blocks",
-        "Number of blocks of documents in each shard; good for some 100 documents each. It is fixed for the "
-        "life of a checkpoint.",
+        "Number of blocks of documents in each shard. A block has 64 KiB of documents, further ones have "
+        "rows of their own. It is fixed for the life of a checkpoint.",
     )
     max_value_bytes: int = _field(
         "max_value_bytes",

@@ -79,7 +79,7 @@ class FieldBucket:
         value: bytes | int = kept.value
         size = len(kept.value)
         if size > LARGE_BYTES or (size > SMALL_BYTES and self._bytes + size > FULL_BYTES):
-            value = -(-len(kept.value) // _BLOB_BYTES)
+            value = -(-size // _BLOB_BYTES)
             for number in range(value):
                 start = number * _BLOB_BYTES
                 self._state.save(BLOBS, _blob(key, number), kept.value[start : start + _BLOB_BYTES])

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from culm_models.p2panda.operations.identifiers import DocumentViewId, OperationId
 
+Id = TypeVar("Id")
+
 
 def operation_id(text: str, what: str) -> OperationId:
     """Parse the id of an operation or a document. Raises `typer.BadParameter`."""
-    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_operation_id
+    from culm_models.p2panda.operations.identifiers import parse_operation_id
 
-    try:
-        return parse_operation_id(text)
-    except DocumentViewIdError as error:
-        raise typer.BadParameter(str(error), param_hint=what) from error
+    return _parsed(parse_operation_id, text, what)
 
 
 def view_id(text: str, what: str) -> DocumentViewId:
     """Parse the id of a document's view. Raises `typer.BadParameter`."""
-    from culm_models.p2panda.operations.identifiers import DocumentViewIdError, parse_view_id
+    from culm_models.p2panda.operations.identifiers import parse_view_id
+
+    return _parsed(parse_view_id, text, what)
+
+
+def _parsed(parse: Callable[[str], Id], text: str, what: str) -> Id:
+    from culm_models.p2panda.operations.identifiers import DocumentViewIdError
 
     try:
-        return parse_view_id(text)
+        return parse(text)
     except DocumentViewIdError as error:
         raise typer.BadParameter(str(error), param_hint=what) from error
 
